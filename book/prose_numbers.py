@@ -77,6 +77,8 @@ def in_words(value, form="count"):
     --------
     >>> in_words(0.26, "fraction"), in_words(2.1, "multiple"), in_words(7), in_words(0)
     ('a quarter', 'twice', 'seven', 'none')
+    >>> in_words(0.38)
+    '0.38'
     """
     if form == "fraction" and 0 < value < 1:
         return min(FRACTIONS, key=lambda words: abs(math.log(value / FRACTIONS[words])))
@@ -85,6 +87,8 @@ def in_words(value, form="count"):
         return "twice" if whole == 2 else f"{NAMES.get(whole, whole)} times"
     if form == "fold":
         return f"{NAMES.get(whole, whole)}fold"
+    if value and not whole:
+        return f"{value:.2g}"
     return "none" if whole == 0 else NAMES.get(whole, f"{whole:,}")
 
 

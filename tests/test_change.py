@@ -102,15 +102,3 @@ def test_a_promise_kept_exactly_is_kept():
     found = change(QUESTION, tpot=NOW)
     assert found.reached and found["memory bandwidth"].factor == pytest.approx(1, rel=1e-6)
     assert found["arithmetic peak"].factor < 1  # hidden behind reading, it may be worse
-
-
-def test_chips_go_from_one_to_512():
-    """Powers of two, as documented, in layouts of the same kind."""
-    small = change("Llama 3 8B", "4x H100", tpot=1)["chips"]
-    assert small.factor == 1 / 4 and small.words == "× 0.25, to 1 (one chip)"
-    assert change("Llama 3 8B", System(load_chip("H100"), 4.0), tpot=1)["chips"].words == small.words
-    two = Question("Qwen3 30B-A3B", "2x H200", batch=64, layout="DP2 EP2")
-    four = ask(two.replace(machine="4x H200", layout="DP4 EP4")).seconds
-    assert change(two, tpot=four)["chips"].words == "× 2, to 4 (attention DP4 with EP4)"
-    many = change("Llama 3 8B", "64x H100", batch=512, context=256, layout="DP64", tpot=1e-4)["chips"]
-    assert many.factor is None and many.words.endswith(" would be left, with 512")

@@ -123,10 +123,13 @@ def test_users_that_are_not_given_follow_from_rate_and_times(measured, users):
 
 
 def test_a_benchmark_with_a_request_rate_replaces_the_users_of_a_question():
-    users = {"concurrency": 16, "requests_per_user": 4, "fixed_lengths": True}
-    asked = Question("Llama 3.1 8B", "H100", prompt_tokens=2000, output_tokens=200, **users)
+    """Answers that are equally long stay so, as in the random data sets of benchmarks."""
+    users = {"concurrency": 16, "requests_per_user": 4}
+    alike = {"prompt_tokens": 2000, "output_tokens": 200, "fixed_lengths": True}
+    asked = Question("Llama 3.1 8B", "H100", **alike, **users)
     found = check(asked, "Request rate: 2, mean TTFT 150 ms, TPOT 9 ms").answer.question
-    assert found.request_rate == 2 and not any(getattr(found, name) for name in users)
+    assert found.request_rate == 2 and found.fixed_lengths
+    assert not any(getattr(found, name) for name in users)
 
 
 def test_flags_of_requests_count_with_lengths_that_the_benchmark_says():

@@ -175,7 +175,7 @@ class Answer(Screen):
 
     @cached_property
     def narrower(self) -> Mapping[str, float]:
-        """Speedup of a token with weights in fp8 and int4, if these are narrower than the question's."""
+        """Speedup of a token with weights in fp8 and in 4 bits, if these are narrower than the question's."""
         return self._bought(narrower)
 
     def _bought(self, change):
@@ -276,7 +276,7 @@ class Answer(Screen):
                 "usd_per_hour": hourly,
                 "joules_per_token": self.joules,
                 "usd_spread": q.price_ratio(self.machine.chip),
-                "usd_interval": self.price_interval,
+                "usd_interval": (usd := self.usd_per_million) and [end * usd for end in self.price_interval],
             }
         if self.request is not None:
             found["request"] = self.request.to_dict()
@@ -319,7 +319,9 @@ class Answer(Screen):
             server = self.fleet.server
             policy = server.scheduler.summary(server.costs.in_step)
             simulated = self.fleet.estimate.requests
-            rows.append(("Engine", f"{policy}; means of {simulated:,} simulated requests"))
+            rows.append(
+                ("Engine", f"{policy}; means of {simulated:,} simulated requests, TPOT over all tokens")
+            )
         if self.joules is not None:
             idle = ", idle chips are" if self.fleet else ""
             beside = "" if self.request is None else f" (prompts not counted{idle})"

@@ -91,9 +91,14 @@ def _of_printout(text, starts):
             raise ValueError(
                 f"the printout is cut: the line that ends it is missing after {lines[-1][:60]!r}"
             )
+    found = []
     for line in lines:
-        cells = re.split(r"[│┃|]", line.strip("|│┃"))
-        yield cells[:2] if len(cells) > 1 else line.rpartition(":")[::2]
+        label, *cells = re.split(r"[│┃|]", line.strip("|│┃"))
+        if found and cells and not cells[0].strip():  # a label that did not fit on the line above
+            found[-1][0] += f" {label}"
+        else:
+            found.append([label, cells[0]] if cells else [*line.rpartition(":")[::2]])
+    return found
 
 
 def _of_guide(text):

@@ -218,7 +218,7 @@ def operators(chip, link_bandwidth=None):
     """Return the kernels and links of a catalogue chip, or those of its fallback.
 
     ``link_bandwidth``: the chip's ``scale_up_bandwidth``. Bandwidths of all-reduces that were timed with other links
-    are scaled by it; latencies stay, and PCIe cards keep the bus of public boxes. Default: as timed.
+    are scaled by it; latencies stay, and PCIe cards without a bridge keep the bus of public boxes. Default: as timed.
 
     Examples
     --------
@@ -245,14 +245,14 @@ def operators(chip, link_bandwidth=None):
     card, times, bus_time = is_card(lender), 1.0, 0.0
     if card:
         bus_time = bus_bandwidth(chip, 8) / links["library"][8].bandwidth
-    elif link_bandwidth is not None:
-        # So do all-reduces of NCCL: 215 GB/s on eight H800, 480 on eight H100 (github.com/NVIDIA/nccl/issues/1374).
+    if link_bandwidth is not None and (not card or chip_fact(chip, "topology") == "bridge"):
+        # So do all-reduces of NCCL: 215 GB/s on eight H800, 480 on eight H100 (github.com/NVIDIA/nccl/issues/1374); of
+        # pairs with a bridge about 0.4 of its bandwidth: 116 GB/s on two H100 PCIe (nccl#1161), 22 on two RTX 2080 Ti
+        # (nccl-tests#44).
         times = link_bandwidth / load_chip(lender).scale_up_bandwidth
     links = {  # cards are no slower than public boxes
         kind: {
-            n: link.replace(
-                bandwidth=max(link.bandwidth, bus_bandwidth(chip, n)) if card else times * link.bandwidth
-            )
+            n: link.replace(bandwidth=max(times * link.bandwidth, bus_bandwidth(chip, n) if card else 0))
             for n, link in known.items()
         }
         for kind, known in links.items()

@@ -7,6 +7,7 @@ from typing import NamedTuple, Unpack
 
 from inferlib import validation
 from inferlib.equation import frozen, unchecked
+from inferlib.formats import FORMATS
 from inferlib.principles import cost_per_million
 from inferlib.system import System
 from tokenprice import calibration
@@ -192,7 +193,9 @@ def change(
     dollars = promise.tpot is None
     target = promise.usd_per_million if dollars else promise.tpot
     if dollars and q.price_per_chip_hour is None:
-        raise ValueError(f"no price of {served.machine.chip.name} is known: give price, for a chip and hour")
+        raise ValueError(
+            f"no price of {served.machine.chip.name} is known: give price, in dollars per chip-hour"
+        )
 
     def value(step, count):
         return (
@@ -337,7 +340,14 @@ def speedup_if_doubled(q, batch, request=None):
     return {r.name: now / _token(improved(served, r, 2), q, batch, request) for r in RESOURCES}
 
 
-NARROWER = "fp8", "int4"  # weight formats in which checkpoints are published
+def fewer_bits(chip, weights):
+    """Formats of fewer bits in which checkpoints are published: of four bits, the one that the chip multiplies.
+
+    Scales do not count: nobody stores 4.5 bits of NVFP4 again as 4.2 of int4.
+    """
+    four = "fp4" if "fp4" in chip.peaks else "int4"
+    bits = 8 * calibration.stored_bytes(weights) // 1
+    return [name for name in ("fp8", four) if FORMATS[name].bits < bits]
 
 
 @unchecked
@@ -346,8 +356,7 @@ def narrower(q, batch, request=None):
 
     Kernels have the timed fixed times of these formats, so the gain may be smaller than the bytes suggest, or nothing.
     """
-    stored = calibration.stored_bytes(q.formats[0])
-    less = [q.replace(weights=name) for name in NARROWER if calibration.stored_bytes(name) < stored]
+    less = [q.replace(weights=name) for name in fewer_bits(q.machine.chip, q.formats[0])]
     now, *then = (_token(one.deployment.unlimited(), one, batch, request) for one in (q, *less))
     return {one.weights: now / seconds for one, seconds in zip(less, then, strict=True)}
 

@@ -1,6 +1,7 @@
 """A served model: machine, layout, formats, engine and scheduler, with its step, its prefill and its memory."""
 
 from functools import cached_property
+from math import log10
 from numbers import Real
 from types import SimpleNamespace
 
@@ -271,8 +272,13 @@ class Deployment(Record):
         if isinstance(weights + caches, Real) and weights + caches > left:
             sizes = {"need": weights + caches, "have": have, "left": max(left, 0)}
             sizes = {name: size * self.machine.count / 1e9 for name, size in sizes.items()}
-            sizes = {name: f"{size:.0f}" if size >= 10 else f"{size:.2g}" for name, size in sizes.items()}
             text = OUT_OF_MEMORY if weights + caches > have else OVER_ENGINE_BUDGET
+            short = min(sizes["need"] - size for size in sizes.values() if size < sizes["need"])
+            digits = max(int(ceil(-log10(short))), 0)  # as many as tell both numbers apart
+            sizes = {
+                name: f"{size:.{digits}f}" if size >= 10 or digits else f"{size:.2g}"
+                for name, size in sizes.items()
+            }
             seen = SEEN[calibration.is_shown(self.machine.chip)].format(system=self.machine)
             raise DoesNotFit(text.format(seen=seen, **sizes))
 

@@ -717,7 +717,8 @@ def recorded(question, cached):
     if not trace.blocks:
         return found
     shared, held, once = (
-        float(one) / question.prompt_tokens for one in (trace.shared, cached, trace.shared_prefix)
+        float(one) / question.prompt_tokens
+        for one in (trace.shared, cached, min(cached, trace.shared_prefix))
     )
     return (
         *found,

@@ -15,6 +15,7 @@ from inferlib.system import Accelerator, Layout, System, of_chip
 from tokenprice import calibration, formatting, invariants, launch, parsing
 from tokenprice.ask import ask_kernel_model
 from tokenprice.catalog import chips as every_chip, load_chip, models, same_shapes, served as checkpoints
+from tokenprice.change import fewer_bits
 from tokenprice.deployment import layouts as layouts_of
 from tokenprice.formatting import format_layout, format_number, format_time
 from tokenprice.parsing import parse_bool, parse_int
@@ -36,7 +37,7 @@ TOO_DEAR = "too expensive"
 FLEET = ("replicas", "prefill_replicas", "chips", "load", "headroom", "prefill_load", "wait", "usd_per_hour")
 LIMITED = "With the engine's own max_num_seqs memory runs full, and prompts are read again."
 DEARER = "dearer than the offers"
-IN_STAGES = "{layout} on {chips} would meet the SLO{cheaper}, but of pipeline stages only two were compared"
+IN_STAGES = "{layout} on {chips} would {do}{cheaper}, but of pipeline stages only two were compared"
 MUCH_LESS = 0.1  # about what intervals of pipeline stages are wider
 FAILURES = (NOT_DESCRIBED, NO_ROOM, TOO_SLOW, TOO_LATE, TOO_DEAR, DEARER)
 # Offers that are simulated if the SLO has percentiles; requests that choose their numbers, and others that judge them,
@@ -306,7 +307,7 @@ class Decision(formatting.Screen):
         rows = []
         below = []
         if self.best is None:
-            title = f"No machine meets the SLO for {self.question.model.name}."
+            title = f"{self.question.model.name}: no machine would {goal(self.slo)}."
             rows = [("", of_chip(m.count, m.chip), m.layout, m.reason, m.detail) for m in self.nearest()]
         else:
             footnotes = {}
@@ -330,14 +331,14 @@ class Decision(formatting.Screen):
                     f"; p99, up to the first digit left to chance, and kept: of {many:,} simulated requests"
                 )
             elif self.question.request_rate:
-                said += "; means of simulated requests: give tpot_p99 or ttft_p99 for 99 of 100 requests"
+                said += "; means of simulated requests, TPOT over all tokens"
+                said += ": give tpot_p99 or ttft_p99 for 99 of 100 requests"
             below.append(f"{said}.")
             if len(self.offers) > most:
-                do = "meet the SLO" if self.slo.words() else "fit"
                 rest = self.offers[most:]
                 unsimulated = sum(not one.fleet.simulated for one in rest if one.fleet)
                 by_formula = f", {unsimulated} of them by formula, not simulated" if unsimulated else ""
-                below.append(f"{len(rest)} more machines {do}{by_formula}.")
+                below.append(f"{len(rest)} more machines {goal(self.slo)}{by_formula}.")
         if self.narrower:
             below.append(f"{self.narrower}.")
         if self.why_not:
@@ -347,7 +348,7 @@ class Decision(formatting.Screen):
             names = ", ".join(name for name, because in self.left_out.items() if because == reason)
             below.append(f"Not tried, {reason}: {names}.")
         if self.left_out and not why:
-            some = f"{len(self.left_out)} chips not tried, for want of a price, a power or timed kernels"
+            some = f"Chips not tried, for want of a price, a power or timed kernels: {len(self.left_out)}"
             below.append(f"{some}; --why, in Python .left_out, names them.")
         return title, rows, below
 
@@ -444,6 +445,7 @@ def decide(
     offers, left_out = _offered(chips, prices, q.electricity)
     several = [counts] if isinstance(counts, (int, str)) else counts or ()
     given = list(dict.fromkeys(parse_int("counts", n) for n in several))
+    do = goal(promise)
 
     def searched(offers, sure, q=q, layouts=layouts):
         search = _Search(q, promise, sure, many)
@@ -457,14 +459,14 @@ def decide(
     def in_fewer_bits(best):
         """Describe narrower weights that meet the SLO for less on the best offer's chip, or at all if no offer does."""
         own = [one for one in offers if best is None or one[0].name == best.system.chip.name]
-        for weights in _fewer_bits(q):
-            able = [one for one in own if weights in one[0].peaks]
+        for weights in ("fp8", "fp4"):
+            able = [one for one in own if weights in {*fewer_bits(one[0], q.formats[0])} & {*one[0].peaks}]
             search = searched(able, sure, q.replace(weights=weights))
             other = min(search.offers, key=search.place, default=None)
             paid = [one.hourly if many else one.dollars for one in (other, best) if one]
             less = 1 - paid[0] / paid[1] if other and best else 1
             if other and less >= 0.01:
-                yield _in_fewer_bits(q.model, weights, other, f" for {less:.0%} less" if best else "")
+                yield _in_fewer_bits(q.model, weights, other, do + (f" for {less:.0%} less" if best else ""))
 
     def in_stages(found):
         """Name pipeline stages within a machine that meet the SLO for much less on the chips of the offers shown."""
@@ -477,7 +479,9 @@ def decide(
         less = 1 - other.ranked / found[0].ranked if other and found else 1
         if other and less >= MUCH_LESS:
             cheaper = f" for {less:.0%} less" if found else ""
-            yield IN_STAGES.format(layout=format_layout(other.layout), chips=_rented(other), cheaper=cheaper)
+            yield IN_STAGES.format(
+                layout=format_layout(other.layout), chips=_rented(other), do=do, cheaper=cheaper
+            )
 
     search = searched(offers, sure)
     if offers and not (search.offers or search.misses):
@@ -513,19 +517,18 @@ def decide(
     return Decision(shown, promise, tuple(found), *tried, left_out, sure, narrower, asked)
 
 
-def _fewer_bits(q):
-    """Return weight formats with fewer bits than the question's."""
-    own = calibration.stored_bytes(q.formats[0])
-    return [weights for weights in ("fp8", "fp4") if calibration.stored_bytes(weights) < own]
+def goal(promise):
+    """Say in words what machines are tried for: an SLO, or without one to serve the model at all."""
+    return "meet the SLO" if promise.words() else "serve it"
 
 
-def _in_fewer_bits(model, weights, offer, less):
+def _in_fewer_bits(model, weights, offer, done):
     """Describe the machine that meets the SLO with narrower weights, and a checkpoint of the model in that format."""
     stem = f"/{model.name.rpartition('/')[2].replace(' ', '-')}-".lower()
     known = (*models(), *same_shapes(), *checkpoints())
     found = [name for name in known if stem in name.lower() and name.lower().endswith(weights)]
     checkpoint = f" ({found[0]})" if found else ""
-    return f"With weights in {weights}{checkpoint}, {_rented(offer)} would meet the SLO{less}"
+    return f"With weights in {weights}{checkpoint}, {_rented(offer)} would {done}"
 
 
 def _rented(offer):
@@ -688,8 +691,10 @@ class _Search:
                     yield one
 
     def _offer(self, q, request, seller, fleet=None, replicas=0):
-        if request.per_million["output"] > (self.promise.usd_per_million or inf):
-            return self._miss(q, *self._dear(request.per_million["output"]))
+        output = request.per_million["output"]
+        over = output / (self.promise.usd_per_million or inf)
+        if over > 1:
+            return self._miss(q, TOO_DEAR, f"${format_number(output)} per million at best", over)
         asked = q if fleet else q.replace(concurrency=int(request.concurrency))
         if broken := invariants.of_request(asked, request, fleet):
             return self._miss(q, NOT_DESCRIBED, broken)
@@ -854,26 +859,24 @@ class _Search:
         return np.max(self._times_over(*self._times(tried, q)), axis=0) > 1
 
     def _why(self, tried, q):
-        """Explain why the fewest users miss the SLO: reason, detail, factor."""
-        token, first = (seconds[0] for seconds in self._times(tried, q))
-        who = "1 user" if q.layout.dp == 1 else f"{q.layout.dp} users"
-        end = " at the slow end" if self.sure else ""
-        slow, late, whole = map(float, self._times_over(token, first))
-        if slow > 1:
-            return TOO_SLOW, f"{1 / token:.3g} tokens/s{end} for {who}", slow
-        if late > 1:
-            return TOO_LATE, f"{first:.3g} s{end} for {who}", late
-        if whole > 1:
-            return TOO_LATE, f"{whole * self.promise.request_latency:.3g} s{end} for a whole answer", whole
-        return self._dear(float(np.min(tried.per_million["output"])))
-
-    def _dear(self, output):
-        """Explain that the price per million output tokens is too high: reason, detail, factor."""
-        return (
-            TOO_DEAR,
-            f"${format_number(output)} per million at best",
-            output / self.promise.usd_per_million,
+        """Explain a miss by the users with whom it is least: reason, detail, factor of the limit missed most."""
+        token, first = self._times(tried, q)
+        price = tried.per_million["output"]
+        over = (*self._times_over(token, first), price / (self.promise.usd_per_million or inf))
+        k = np.argmin(np.max(over, axis=0))
+        users = int(tried.concurrency[k])
+        who = f"{' at the slow end' * self.sure} for {users} user{'s' * (users > 1)}"
+        whole = over[2][k] * (self.promise.request_latency or 0)
+        reasons = TOO_SLOW, TOO_LATE, TOO_LATE, TOO_DEAR
+        details = (
+            f"{1 / token[k]:.3g} tokens/s",
+            f"{first[k]:.3g} s",
+            f"{whole:.3g} s for a whole answer",
+            f"${format_number(price[k])} per million",
         )
+        rows = zip(reasons, details, over, strict=True)
+        reason, detail, times = max(rows, key=lambda row: row[2][k])
+        return reason, detail + who, float(times[k])
 
     def _keep(self, tried, q, users):
         """Keep points of the frontier."""

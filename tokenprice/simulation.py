@@ -6,6 +6,7 @@ from functools import lru_cache
 from math import ceil, inf, sqrt
 from typing import Unpack
 
+from inferlib import validation
 from inferlib.equation import frozen
 from inferlib.optional_imports import np
 from tokenprice import invariants, workload
@@ -33,7 +34,8 @@ class Simulation(Screen, Played):
     seed: int
 
     def percentile(self, what, share) -> float:
-        """Percentile of ``"first"``, ``"token"`` or ``"gaps"`` (``share`` in per cent)."""
+        """Percentile of ``"first"``, ``"token"`` or ``"gaps"`` (``share`` in per cent); LookupError for others."""
+        validation.one_of("quantity", what, KINDS)
         if what != "gaps":
             return float(np.percentile(getattr(self, what), share))
         return float(np.percentile(self.gaps, share, weights=self.many, method="inverted_cdf"))

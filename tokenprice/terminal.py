@@ -80,6 +80,8 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message):
         from difflib import get_close_matches
 
+        from tokenprice.aliases import REFUSED
+
         words = message.split("'")
         if "invalid choice" in message:
             near = get_close_matches(words[1], COMMANDS)
@@ -90,7 +92,9 @@ class _Parser(argparse.ArgumentParser):
             message = f"unrecognized arguments: {given}"
             typed = given.split()[0].partition("=")[0]
             near = get_close_matches(typed, self._known())
-            if typed in near:
+            if why := REFUSED.get(typed[2:].replace("-", "_")):
+                message = f"{typed} {why}"
+            elif typed in near:
                 own = (f", this one has {name}" for name in near if name in self._option_string_actions)
                 message += f"; {typed} belongs to another command{next(own, '')}"
             elif near:

@@ -184,10 +184,11 @@ def facts(deployment, batch, context):
     chip = deployment.machine.chip
     layout = deployment.layout
     unscored = sparse_attention.unscored_reason(model)
-    format = deployment.weight_format
+    format, stored = deployment.weight_format, deployment.weights
+    wide = format.partition(" ")[0]  # of blocks too
     found = {
         "stages": layout.pp, "drafted": float(bool(deployment.draft_tokens)),
-        "widened": float(format.startswith("fp8") and "fp8" not in chip.peaks),
+        "widened": float(wide in {"fp8", "bf16"}.difference(chip.peaks) and stored not in ("fp16", "fp32")),
         "borrowed": len(deployment.block_lenders),
         "not_timed": len(deployment.untimed), "untimed": ", ".join(deployment.untimed),
         "timed_on": ", ".join(deployment.block_lenders), "unscored": unscored, "new_kind": float(bool(unscored)),

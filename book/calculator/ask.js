@@ -190,7 +190,7 @@ globalThis.inferlibAsk = function (D) {
     const reading = compiled ? blocks(0) : {}; // prompts are read by the blocks of an engine that serves
     Object.assign(q, blocks(compiled ? 1 : 0), { cache_bytes: D.formats.cache[cache] });
     const lender = chips[c.lender], own = q.chip_scale_up_bandwidth;
-    const links = lender.pcie || own == null ? 1 : own / lender.values.chip_scale_up_bandwidth;
+    const links = (lender.pcie && !c.linked) || own == null ? 1 : own / lender.values.chip_scale_up_bandwidth;
     ["reduce", "library"].forEach((kind) => D.degrees.forEach((degree, k) => {
       const [latency, bandwidth] = known[kind][k], sent = D.facts.bus * (c.slot || 1);
       const bus = (sent * degree) / (2 * (degree - 1));
@@ -296,7 +296,9 @@ globalThis.inferlibAsk = function (D) {
   const ofChip = (n, name) => n + (/NVL\d/.test(name) ? n === 1 ? " GPU of " : " GPUs of " : " × ") + name;
   const short = (at, needs, own, left) => {
     const size = (bytes) => Math.max(bytes, 0) * at.n / 1e9;
-    const GB = (bytes) => (size(bytes) >= 10 ? size(bytes).toFixed(0)
+    const less = Math.min(...[own, left].map((most) => size(needs) - size(most)).filter((less) => less > 0));
+    const digits = Math.max(Math.ceil(-Math.log10(less)), 0); // as many as tell both numbers apart
+    const GB = (bytes) => (size(bytes) >= 10 || digits ? size(bytes).toFixed(digits)
       : String(+size(bytes).toPrecision(2)));
     const seen = filled(D.seen[at.c.shown ? 1 : 0], { system: ofChip(at.n, at.c.name) });
     return filled(D.short[needs > own ? 0 : 1], { seen, need: GB(needs), have: GB(own), left: GB(left) });
@@ -325,7 +327,7 @@ globalThis.inferlibAsk = function (D) {
   // How far an answer may be off, and a first token: what rows left out say, and the cautions that hold.
   // A separate prefill machine has the cautions that it has alone; they widen those of a first token only.
   const doubts = (S, at, batch, context, more, reader) => {
-    const { c, l, m } = at, { kernel, fresh } = at.stored.weights, borrowed = blocksOf(at);
+    const { c, l, m } = at, { kernel, fresh, peaks: [own] } = at.stored.weights, borrowed = blocksOf(at);
     const untimed = standIns(at), tuned = software(at);
     const heads = Math.min(...at.groups.filter((g) => g.seen).map((g) => g.seen.own.n_heads));
     const told = {
@@ -336,7 +338,7 @@ globalThis.inferlibAsk = function (D) {
       chip: c.name, new_chip: c.new, lender: c.lender, lent: c.lent,
       bus: c.bus || "", other_memory: c.memory ? 1 : 0,
       other_maker: tuned.maker, slower: tuned.slow,
-      format: kernel, new_format: fresh, widened: kernel.startsWith("fp8") && !c.peaks.fp8 ? 1 : 0,
+      format: kernel, new_format: fresh, widened: (own === "fp8" || own === "bf16") && !c.peaks[own] ? 1 : 0,
       new_model: m.new, unscored: m.unscored, new_kind: m.unscored ? 1 : 0, params: m.size / 1e6,
       drafted: S.draft_tokens || 0, untold: S.draft_tokens && has(D.accepted, S.acceptance_length) ? 1 : 0,
       timed_on: borrowed.join(", "), borrowed: borrowed.length,
@@ -926,8 +928,9 @@ globalThis.inferlibAsk = function (D) {
       const now = scaled(at.q, copies && at.l.dp > 1 ? copies : scale, 2);
       return { name, gain: base / token(S, at, now)[0] };
     });
-    // Weights of fewer bits, each asked as its own question.
-    const fewer = D.narrower.filter((name) => D.formats.each[name][0] < at.stored.weights.bytes);
+    // Weights of fewer bits, each asked as its own question; of four bits those that the chip multiplies.
+    const bits = (format) => Math.floor(8 * format.bytes), four = "fp4" in at.c.peaks ? "fp4" : "int4";
+    const fewer = ["fp8", four].filter((name) => bits(format(name)) < bits(at.stored.weights));
     const asked = fewer.map((weights) => {
       const other = opening({ ...S, weights }, batch, context);
       const gain = base / token(S, other, other.q)[0];
@@ -1014,12 +1017,19 @@ globalThis.inferlibAsk = function (D) {
       return told(served(S, one, step, users, users));
     };
     const dear = (least) => miss("too expensive", "$" + digits(least) + " per million at best", least / most);
+    // By the users with whom the miss is least; of their limits, the one that is missed most.
     const missed = (found) => {
-      const { users } = found, seen = seenOf(S, found), slow = seen.token / (S.tpot || Infinity);
-      const who = (S.sure ? " at the slow end" : "") + (users > 1 ? ` for ${users} users` : " for 1 user");
-      if (slow > 1) miss("too slow", few(1 / seen.token) + " tokens/s" + who, slow);
-      else if (!late(S, seen)) dear(found.million);
-      else miss("first token too late", few(seen.first) + " s" + who, seen.first / S.ttft);
+      const [, [reason, detail, times]] = found.map((one) => {
+        const { users, million } = one, seen = seenOf(S, one);
+        const who = (S.sure ? " at the slow end" : "") + (users > 1 ? ` for ${users} users` : " for 1 user");
+        const slow = seen.token / (S.tpot || Infinity);
+        const worst = [["too slow", few(1 / seen.token) + " tokens/s" + who, slow],
+          ["first token too late", few(seen.first) + " s" + who, seen.first / (S.ttft || Infinity)],
+          ["too expensive", "$" + digits(million) + " per million" + who, million / most]]
+          .reduce((a, b) => (b[2] > a[2] ? b : a));
+        return [worst[2], worst];
+      }).reduce((a, b) => (b[0] < a[0] ? b : a));
+      miss(reason, detail, times);
     };
     const offer = (found) => (found.status !== "ok" ? miss("not described", found.reason)
       : found.million > most ? dear(found.million) : out.offers.push(found));
@@ -1036,7 +1046,7 @@ globalThis.inferlibAsk = function (D) {
       if (many && many.better && !S.max_num_seqs)
         found.push(tried(null, queue({ ...S, max_num_seqs: many.better[0] }, at, places), many.better[0]));
       const kept = found.filter((f) => f.many);
-      if (!kept.length) return missed(serve(1));
+      if (!kept.length) return missed([serve(1)]);
       // Of as many chips, those that meet the SLO at the slow end as well come first.
       const slow = ({ many }) => asPromised(S, many.slow);
       const best = kept.sort((a, b) => a.many.chips - b.many.chips || slow(b) - slow(a))[0];
@@ -1048,7 +1058,7 @@ globalThis.inferlibAsk = function (D) {
     const last = ladder.map(good).lastIndexOf(true), wrong = ladder.find((found) => found.status !== "ok");
     if (wrong) return offer(wrong);
     out.points.push(...ladder);
-    if (last < 0) return missed(ladder[0]);
+    if (last < 0) return missed(ladder);
     let low = 2 ** last, high = Math.min(2 * low, rounds + 1), best = ladder[last];
     while (high - low > 1) {
       const middle = (low + high) >> 1, found = serve(middle);
@@ -1057,6 +1067,8 @@ globalThis.inferlibAsk = function (D) {
     if (!ladder.includes(best)) out.points.push(best);
     return offer(best);
   };
+  // What machines are tried for, in words.
+  const goal = (S) => (S.tpot || S.ttft || S.usd_per_million ? "meet the SLO" : "serve it");
   // Weights of fewer bits that meet the SLO for less on the best one's chip, or at all if nothing does.
   const inFewerBits = (best, S) => {
     const m = model(S), own = formats(S, m).weights.bytes;
@@ -1069,7 +1081,7 @@ globalThis.inferlibAsk = function (D) {
       const known = Object.keys(D.models).find((name) => name.toLowerCase().includes(stem)
         && name.toLowerCase().endsWith(w));
       const chips = ofChip(other.many ? other.many.chips : other.n, other.chip);
-      return [`With weights in ${w}${known ? ` (${known})` : ""}, ${chips} would meet the SLO`
+      return [`With weights in ${w}${known ? ` (${known})` : ""}, ${chips} would ${goal(S)}`
         + (best ? ` for ${even(100 * less)}% less` : "")];
     }).join(". ");
   };
@@ -1082,7 +1094,7 @@ globalThis.inferlibAsk = function (D) {
     const other = decide({ ...S, only, stages: true, bare: true }, 0).best;
     const less = other && out.best ? 1 - ranked(other) / ranked(out.best) : 1;
     return !other || less < D.pipelines.least ? "" : filled(D.pipelines.text, { layout: words(other.l),
-      chips: ofChip(other.many ? other.many.chips : other.n, other.chip),
+      chips: ofChip(other.many ? other.many.chips : other.n, other.chip), do: goal(S),
       cheaper: out.best ? ` for ${even(100 * less)}% less` : "" });
   };
   // This many of the cheapest fleets are played, with as many machines as then meet the SLO.
@@ -1233,5 +1245,5 @@ globalThis.inferlibAsk = function (D) {
   for (const [name, f] of Object.entries(door)) door[name] = (S, ...more) => f(mixed(S), ...more);
   return { ...door, known, machineOf, chips, formats, hourly, keepOf, keeps, read, lengths, told, mixed,
     model, layout, layouts, words, even, filled, accepted, sparse: (S) => sparse(model(S)), ofChip, step,
-    leastStep, neighbours, search, decided, twice, workspace };
+    leastStep, neighbours, search, decided, twice, workspace, goal };
 };

@@ -393,11 +393,14 @@ globalThis.inferlibCheck = function (D, A) {
         refuse("the printout is cut: the line that ends it is missing after "
           + `'${lines[lines.length - 1].slice(0, 60)}'`);
     }
-    return lines.map((line) => {
-      const cells = line.replace(/^[|│┃]+|[|│┃]+$/g, "").split(/[│┃|]/);
-      const at = line.lastIndexOf(":");
-      return cells.length > 1 ? cells : [line.slice(0, Math.max(at, 0)), line.slice(at + 1)];
-    });
+    const found = [];
+    for (const line of lines) {
+      const cells = line.replace(/^[|│┃]+|[|│┃]+$/g, "").split(/[│┃|]/), at = line.lastIndexOf(":");
+      // a label that did not fit on the line above
+      if (found.length && cells.length > 1 && !cells[1].trim()) found[found.length - 1][0] += " " + cells[0];
+      else found.push(cells.length > 1 ? cells : [line.slice(0, Math.max(at, 0)), line.slice(at + 1)]);
+    }
+    return found;
   };
   const LENGTHS = ["prompt_tokens", "output_tokens"];
   const ofWords = (text) => text.split(/[;\n]|,(?=\s)|\band\b/).map((part) => part.trim().replace(/\.+$/, ""))
@@ -480,7 +483,7 @@ globalThis.inferlibCheck = function (D, A) {
     + "|PERFORMANCE|REQUEST)|.*GenAI-Perf|.*AIPerf|\\{)", "m"));
 
   // --- The diagnosis ---------------------------------------------------------------------------------------
-  const LOOP = ["concurrency", "requests_per_user", "fixed_lengths"];
+  const LOOP = ["concurrency", "requests_per_user"];
   const STEP = ["batch", "context"];
   // The users of a closed loop by Little's law, from the rate and the time of an answer; 0 if not given.
   const users = (measured, output) => {
@@ -521,7 +524,7 @@ globalThis.inferlibCheck = function (D, A) {
     if (step && !("context" in said))
       notes.push("Prompt and output are not given: a step at 4,096 tokens is compared.");
     if (step) said = without({ batch: said.concurrency || 1, context: 4096, ...said },
-      [...LOOP, ...REQUESTS, ...LENGTHS, "replicas"]);
+      [...LOOP, "fixed_lengths", ...REQUESTS, ...LENGTHS, "replicas"]);
     else if (STEP.some((name) => name in said)) refuse("batch and context belong to a step");
     const none = Object.fromEntries(D.form.fields.map((name) => [name, null]));
     const S = { ...none, own: null, mix: null, prices: {}, changed: {}, layout: "", weights: "", engine: "",

@@ -420,7 +420,7 @@ globalThis.inferlibPage = function (root, D) {
       machinesOf(f, q.chip, q.n_chips)}; ${bold(time(f.state.token))} a token, ${waits(f)}; ${paid}`)
       + (f.better ? note(`Memory full: ${A.filled(D.limit.full, { most: f.better[0],
         gain: digits(f.better[1]) })}.`) : "");
-  }) + simulated("Means of simulated requests. Percentiles:", A.simulate(q));
+  }) + simulated("Means of simulated requests, of TPOT over all tokens. Percentiles:", A.simulate(q));
   const drawStep = (q) => {
     const r = S.mode === "request", one = r ? A.request(q) : A.step(q, q.batch, q.context);
     shown = one;
@@ -577,10 +577,11 @@ globalThis.inferlibPage = function (root, D) {
     const f = best && best.many, fewer = narrower && note(`${esc(narrower)}.`);
     misses.forEach((m) => { count[m.reason] = (count[m.reason] || 0) + 1; });
     const failed = Object.entries(count).map((pair) => pair.join(" ")).join(", ");
-    if (!best) html("head", tag("p", "refusal", `${tag("strong", "", "Nothing meets the SLO.")} ${tried} `
+    const none = tag("strong", "", `Nothing would ${A.goal(q)}.`);
+    if (!best) html("head", tag("p", "refusal", `${none} ${tried} `
       + `machines were asked: ${failed}.`) + fewer);
     else {
-      const among = `the cheapest of ${out.offers.length} that meet the SLO; ${tried} machines asked`;
+      const among = `the cheapest of ${out.offers.length} that ${A.goal(q)}; ${tried} machines asked`;
       // a fleet's price is that of its machines, which are counted
       const ends = [best.least, best.factor].map((by) => digits(100 * best.dollars * by));
       const spans = `${CASES}: ${span(best.tokenLow, best.tokenHigh)} a token, ${span(best.firstLow,
@@ -591,7 +592,7 @@ globalThis.inferlibPage = function (root, D) {
         usd(best.million)], ["tokens/s a user", digits(best.speed)], ["first token", time(best.first)]];
       const line = f && (q.tpot || q.ttft ? A.percentiles(q) : A.simulate(asked(stateOf(best))));
       html("head", top(bigs, tiles) + note(spans) + surely(best) + fewer + told(best.cautions)
-        + (f ? simulated("Means of simulated requests. For 99 of 100 of them:", line) : ""));
+        + (f ? simulated("Means of simulated requests, of TPOT over all tokens. For 99 of 100:", line) : ""));
     }
     const heads = HEADS[f ? "fleet" : "one"].concat(HEADS.both);
     const side = (f ? "By formula: not simulated, so its waits may be longer. The second price meets the SLO "

@@ -13,7 +13,6 @@ from inferlib.formats import FORMATS
 from inferlib.transformer import Attention
 from tokenprice import ask, calibration, deployment, invariants, operators, permalink
 from tokenprice.ask import LATER, NO_NETWORK, OVERLOAD_MESSAGE, REMARKS
-from tokenprice.change import NARROWER
 from tokenprice.prefill import ArrivalProcess
 from tokenprice.question import BESIDE_ARRIVALS
 from tokenprice.queueing import (
@@ -113,7 +112,6 @@ def data():
         "crowded": OVERLOAD_MESSAGE,
         "later": LATER,
         "unlinked": NO_NETWORK,
-        "narrower": NARROWER,
         "remarks": REMARKS,
         "timed": javascript.timed(),
         "sparse": tables.sparse(),

@@ -38,7 +38,8 @@ class Guess:
         if not 0 < self.answer < math.inf:
             lost = "has no answer" if self.answer != self.answer else f"says {self.answer:.3g} {self.unit}"
             return f"<p>{html.escape(f'{self.question}: {self.by} {lost}.')}</p>"
-        low, high = min(self.low, self.answer / 2), max(self.high, 2 * self.answer)
+        low = self.low if self.low <= self.answer else float(f"{self.answer / 2:.1g}")
+        high = self.high if self.answer <= self.high else float(f"{2 * self.answer:.1g}")
         return guess_page(replace(self, low=low, high=high), math.sqrt(low * high))
 
     def __repr__(self):

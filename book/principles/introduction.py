@@ -377,7 +377,7 @@ def doubled(case):
     count, chip = case.machine.count, case.machine.chip
     twice = case.replace(machine=System(chip, 2 * count))
     return {
-        f"{count} chips": case,
+        f"{count} chip{'s' * (count > 1)}": case,
         f"{2 * count} as one": twice,
         "two copies": case.replace(batch=-(-case.workload.batch // 2)),  # half of the users each
         "two stages": twice.replace(layout=Layout(tp=count, pp=2)),

@@ -218,7 +218,7 @@ def reading(answers):
     ax = style.panels(5.0, 3.0, layout=None)
     ax.plot(*zip(*at, strict=True), "o-", color=style.ORANGE)
     for n, point in zip(read, at, strict=True):
-        ax.annotate(f"{n} chips", point, xytext=(4, 4), textcoords="offset points")
+        ax.annotate(f"{n} chip{'s' * (n > 1)}", point, xytext=(4, 4), textcoords="offset points")
     ax.margins(0.15)
     ax.set(
         xlabel="ms to read a prompt", ylabel="dollars for a million tokens", xlim=(0, None), ylim=(0, None)

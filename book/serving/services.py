@@ -3,7 +3,8 @@
 from book import stored
 from book.frames import frame
 from tokenprice import Question, decide
-from tokenprice.formatting import format_time
+from tokenprice.calibration import stored_bytes
+from tokenprice.formatting import format_dtype, format_time
 
 SERVICES = stored.toml("serving/services.toml")
 
@@ -33,9 +34,15 @@ def offers(model, chips, formats=None, sure=(False, True)):
 def services(model, chips, **formats):
     """:func:`offers` in words, with load and SLO, and the cheapest fleet with weights in fp8."""
     found = offers(model, chips, formats)
-    narrow = offers(model, chips, formats | {"weights": "fp8"}, sure=(False,))
+    own = Question(model, **formats).formats[0]
+    wide = stored_bytes(own) > 1
+    narrow = offers(model, chips, formats | {"weights": "fp8"}, sure=(False,)) if wide else {}
+
+    def cheapest(name):
+        return machine_price(*narrow[name]) if wide else f"they are in {format_dtype(own)}"
+
     return [
-        (f"{name}: {_in_words(**SERVICES[name])}", *map(machine_price, [*found[name], narrow[name][0]]))
+        (f"{name}: {_in_words(**SERVICES[name])}", *map(machine_price, found[name]), cheapest(name))
         for name in SERVICES
     ]
 

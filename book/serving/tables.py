@@ -190,7 +190,8 @@ def kin(most=8):
     for (chip, of), times in doubts.against_kin().items():
         lent = calibration.operators(chip).block_chips[of[0]] if (chip, of) in doubts.doubted() else ""
         found.append((chip, " ".join(map(str, filter(None, of))), times, lent))
-    return sorted(found, key=lambda row: -abs(np.log(max(row[2], 1e-9))))[:most]
+    far = sorted(found, key=lambda row: -abs(np.log(max(row[2], 1e-9))))[:most]
+    return [(*at, times if times > 1e-9 else "not timed", lent) for *at, times, lent in far]
 
 
 # Fits by Epoch AI (docs/results.md of epoch-research/ttft-latency-scaling at cf1e462): seconds for a million tokens of

@@ -17,5 +17,5 @@ def formula(unit, function, *inputs, **named):
     value = float(function(*inputs, **named))
     number = f"{value / 1e9:.1f} billion" if unit == "1" and value > 1e9 else say(value, unit)
     return Markdown(
-        f'{text}\n\n<span class="formula">**{number}**</span> for the running question. Here {letters}.\n'
+        f'{text}\n\n<span class="formula">**{number}**</span> with these inputs. Here {letters}.\n'
     )
