@@ -423,11 +423,20 @@ def test_what_a_change_buys_is_asked_of_the_library(state):
     assert (wider,) == told.notes or not (wider or told.notes)
 
 
+LOADS = {
+    ("step", 4096): {"batch": 32, "context": 4096},
+    ("request", 4096 + 512 / 2): {"prompt_tokens": 4096, "output_tokens": 512, "concurrency": 32},
+}
+
+
+@pytest.mark.parametrize(("mode", "context"), LOADS)
 @pytest.mark.parametrize("target", [{"tpot": 0.010}, {"usd_per_million": 3.0, "electricity": 0.5}])
-def test_what_must_change_is_what_the_library_says(target):
-    told = change("Llama 3 70B", "8x H100", batch=32, context=4096, **target)
+def test_what_must_change_is_what_the_library_says(target, mode, context):
+    load = LOADS[mode, context]
+    told = change("Llama 3 70B", "8x H100", **load, **target)
     goal = f"s<={target['tpot']}" if "tpot" in target else f"c<={target['usd_per_million']}"
-    found = run(f"return A.needed({json.dumps(START | target)},32,4096,(s,c)=>{goal})")
+    state = json.dumps(START | load | target | {"mode": mode})
+    found = run(f"return A.needed({state},32,{context},(s,c)=>{goal})")
     by = {f["name"]: f["factor"] and (1 / f["factor"] if f["less"] else f["factor"]) for f in found}
     for each in told.changes:
         if each.resource != "chips":

@@ -26,6 +26,14 @@ def test_a_chip_with_the_bandwidth_reaches_the_target(resource, field):
     assert seconds(System(faster, 4)) == pytest.approx(0.99 * NOW, rel=1e-6)
 
 
+def test_requests_reach_the_target_on_a_chip_with_the_bandwidth():
+    asked = Question(MODEL, FOUR, prompt_tokens=2000, output_tokens=500, concurrency=32, weights="fp8")
+    goal = 0.9 * ask(asked).seconds
+    bandwidth = FOUR.chip.memory_bandwidth * change(asked, tpot=goal)["memory bandwidth"].factor
+    faster = System(FOUR.chip.replace(memory_bandwidth=bandwidth), 4)
+    assert ask(asked.replace(machine=faster)).seconds == pytest.approx(goal, rel=1e-6)
+
+
 def test_an_engine_with_less_time_reaches_the_target():
     slower = change(QUESTION, tpot=0.9 * NOW)["engine time"].factor
     engine = calibration.engine()

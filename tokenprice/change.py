@@ -17,7 +17,6 @@ from tokenprice.prefill import PrefillProfile
 from tokenprice.question import question_and_slo
 from tokenprice.request import request_of
 from tokenprice.signatures import ChangeOptions
-from tokenprice.uncertainty import step_interval
 
 BEST = 1e9  # a factor so large that the resource takes no time
 PRICE = "price of a chip"
@@ -150,7 +149,7 @@ class Changes(Screen):
 def change(
     question, machine=None, /, promise=None, *, chips=None, **options: Unpack[ChangeOptions]
 ) -> Changes:
-    """Find the factor by which each resource alone would have to change for a decode step to meet a target.
+    """Find the factor by which each resource alone would have to change for a step or a request to meet a target.
 
     The kernel model is asked again with one resource of chip, operators or engine improved, until the target is met;
     with a resource that takes no time at all, the limit shows what the other resources leave.
@@ -158,7 +157,8 @@ def change(
     Parameters
     ----------
     question : Question, or a model
-        A decode step. Options as for :func:`tokenprice.ask`, including the target.
+        A decode step, or users who ask again, with prompts of the mean length. Options as for :func:`tokenprice.ask`,
+        including the target.
     machine : str, Accelerator or System
     promise : SLO
         TPOT, or dollars for a million output tokens of a full machine: one of them.
@@ -184,43 +184,43 @@ def change(
     (True, True)
     """
     q, promise = question_and_slo(question, machine, promise, options, chips)
-    if q.is_request or q.draft_tokens is not None:
-        raise ValueError("change is about a step: give batch and context, without prompt and drafts")
+    if q.request_rate or q.prefill_machine or q.draft_tokens is not None:
+        raise ValueError(
+            "change is about a step, or users who ask again, on one machine: "
+            "leave out request_rate, prefill_machine and draft_tokens"
+        )
     if promise.ttft or promise.percentiles or (promise.tpot is None) == (promise.usd_per_million is None):
         raise ValueError("give exactly one target: tpot, or usd_per_million")
-    served = q.deployment
-    work = q.workload
     dollars = promise.tpot is None
     target = promise.usd_per_million if dollars else promise.tpot
     if dollars and q.price_per_chip_hour is None:
-        raise ValueError(
-            f"no price of {served.machine.chip.name} is known: give price, in dollars per chip-hour"
-        )
+        raise ValueError(f"no price of {q.machine.chip.name} is known: give price, in dollars per chip-hour")
+    from tokenprice.ask import ask  # which imports this module
 
-    def value(step, count):
-        return (
-            cost_per_million(step.total, work.batch, count, q.price_per_chip_hour) if dollars else step.total
-        )
+    answer = ask(q)
+    if not answer.feasible:
+        raise ValueError(f"no time: {answer.status}: {answer.reason}")
+    served = q.deployment.unlimited()  # the answer has checked that it fits in memory
 
-    def at(resource, by):
-        return value(improved(served, resource, by).step(work.batch, work.context), served.machine.count)
+    def value(other):
+        if answer.request:
+            made = _request(other, q, answer.batch, answer.request)
+            return made.per_million["output"] if dollars else made.tpot
+        seconds = other.step(answer.batch, q.workload.context).total
+        if dollars:
+            return cost_per_million(seconds, answer.batch, other.machine.count, q.price_per_chip_hour)
+        return seconds
 
-    now = served.step(work.batch, work.context)
-    if not now.feasible:
-        raise ValueError(f"no time: {now.status}: {now.reason}")
-    start = value(now, served.machine.count)
+    start = value(served)
     unit = "$" if dollars else "s"
-    found = [_change(one, start, target, lambda by, r=one: at(r, by), unit) for one in RESOURCES]
+    found = [
+        _change(one, start, target, lambda by, r=one: value(improved(served, r, by)), unit)
+        for one in RESOURCES
+    ]
     if dollars:
         found.append(_price(q, target, start))
     found.append(_chips(q, target, start, value, unit))
-    return Changes(
-        start,
-        target,
-        unit,
-        tuple(found),
-        step_interval(served, work.batch, work.context)[1],
-    )
+    return Changes(start, target, unit, tuple(found), answer.warnings)
 
 
 def _change(resource, start, target, at, unit):
@@ -274,9 +274,8 @@ def _chips(q, target, start, value, unit):
     served = q.deployment
     for count, other in _sizes(served):
         made = served.replace(machine=System(system.chip, count), layout=other)
-        step = made.step(q.workload.batch, q.workload.context)
-        if step.feasible:
-            answers[count] = (value(step, count), other)
+        if not made.layout_error and q.max_sequences(made) >= q.workload.batch:
+            answers[count] = (value(made.unlimited()), other)
     answers[system.count] = (start, served.layout)
     limit = min(answer for answer, _ in answers.values())
     enough = [n for n, (answer, _) in answers.items() if answer <= target]
@@ -363,9 +362,16 @@ def narrower(q, batch, request=None):
 
 def _token(served, q, batch, request):
     """TPOT in seconds without drafts; with ``request``, including the prefills of others between steps."""
-    step = served.replace(draft_tokens=None).step(batch, q.workload.context)
     if request is None:
-        return step.total
-    prompts = PrefillProfile.of(served, float(request.prompt_tokens), float(request.cached_tokens))
-    output, running, process = request.output_tokens, request.concurrency, request.arrival_process
-    return request_of(served, step, prompts, output, running, arrival_process=process).tpot
+        return served.replace(draft_tokens=None).step(batch, q.workload.context).total
+    return _request(served, q, batch, request).tpot
+
+
+def _request(served, q, batch, request):
+    """The same request on another deployment, with prompts of the mean length."""
+    step = served.replace(draft_tokens=None).step(batch, q.workload.context)
+    profile = PrefillProfile.of(served, float(request.prompt_tokens), float(request.cached_tokens))
+    return request_of(
+        served, step, profile, request.output_tokens, request.concurrency, price=request.price_per_chip_hour,
+        utilisation=request.paid_hours_used, arrival_process=request.arrival_process,
+    )  # fmt: skip

@@ -8,7 +8,13 @@ from typing import NamedTuple
 
 from inferlib.ops import maximum, minimum
 from tokenprice import workload
-from tokenprice.prefill import STEPS, chunked_time, prefill_until_first_token, transfer_time
+from tokenprice.prefill import (
+    STEPS,
+    chunked_time,
+    prefill_until_first_token,
+    token_time,
+    transfer_time,
+)
 
 TOLERANCE = 1e-9  # relative tolerance for rounding
 
@@ -128,12 +134,14 @@ def _loop_facts(question, request, chunks, in_step):
     users = max(question.concurrency or 1, request.concurrency)
     step = request.step.total
     door = deployment.software.door + deployment.scheduler.batching_wait_iters * step
-    door += deployment.scheduler.dp_balance * request.tpot + transfer_time(question, request.prompt_tokens)
+    door += transfer_time(question, request.prompt_tokens)
     lanes = deployment.layout.lanes
     if request.prefill_machine is not None:  # prefill machines do not decode
         lanes = min(request.prefill_replicas * question.reader.layout.lanes, request.concurrency)
     read = prefill_until_first_token(deployment, request.prompt.total, chunks)
     reading = chunked_time(request.own_steps, read, step)
+    begun = maximum(users / lanes, 1) / request.output_tokens
+    door += deployment.scheduler.dp_balance * token_time(step, begun * reading)
     # TTFT is known to within one token, after which a user may ask again; in the last round fewer users ask
     paced = users * request.output_tokens / (request.seconds + request.tpot)
     return {
