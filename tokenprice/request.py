@@ -420,18 +420,18 @@ def with_cautions(request, question, users):
         "prompt": request.prompt_tokens,
         "untold": float(isinstance(question.acceptance_length, str)),
         "pack": request.pack if request.arrival_process.in_rows else 1,
-        "packed": minimum(request.pack, request.decode_batch / request.output_tokens / deployment.layout.lanes)
+        "packed": min(request.pack, request.decode_batch / request.output_tokens / deployment.layout.lanes)
         if deployment.model.sparse and not question.prefill_machine else 1,
         "gathered": request.prefill_share if apart and users > 1 else 0,
         "unbalanced": 1 if deployment.scheduler.dp_balance else deployment.layout.dp,
     }  # fmt: skip
     steps = holding((*OF_STEPS, *CAUTIONS), found)
     first = steps | holding(TTFT_CAUTIONS, found)
-    told = sentences(question.model, first, found)
+    warnings = sentences(first, found)
     if question.reader:
         found = facts(question.reader, users, context)
         reads = holding(OF_STEPS, found)
-        told += sentences(question.model, reads, found)
+        warnings += sentences(reads, found)
         first |= {caution: max(by, first.get(caution, 0)) for caution, by in reads.items()}
     bar = error_bar(question.model, deployment.layout, deployment.engine)
     return replace(
@@ -439,6 +439,6 @@ def with_cautions(request, question, users):
         at_peaks=at_peaks,
         step_factor=widen_interval(bar["factor"], steps),
         first_factor=widen_interval(bar["first"], first),
-        warnings=tuple(dict.fromkeys(told)),
+        warnings=tuple(dict.fromkeys(warnings)),
         price_ratio=question.price_ratio(request.system.chip),
     )
