@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import islice
 from math import ceil, floor, inf, log10
@@ -424,9 +424,37 @@ def decide(
     sure = parse_bool("sure", sure)
     free = {*CHOSEN, "requests_per_user", "fixed_lengths", "max_num_batched_tokens"} - {"concurrency"}
     shown, promise = question_and_slo(question, None, promise, options, own, free)
-    many = shown.concurrency
-    q = shown.replace(concurrency=None) if shown.is_request else shown
-    if not q.is_request or q.machine is not None or q.layout is not None or many and q.request_rate:
+    for name, value in (("chips", chips), ("counts", counts), ("layouts", layouts)):
+        if isinstance(value, (list, tuple)) and not value:
+            raise ValueError(f"{name} is {value!r}, but must hold at least one; leave it out to try all")
+    q = _without_machine(shown)
+    offered, left_out = _offered(chips, prices, q.electricity)
+    several = [counts] if isinstance(counts, (int, str)) else counts or ()
+    given = list(dict.fromkeys(parse_int("counts", n) for n in several))
+    search = _Search(q, promise, sure, shown.concurrency, given, layouts).over(offered)
+    if offered and not (search.offers or search.misses):
+        said = validation.shown(layouts)
+        raise ValueError(
+            f"counts is {given or None} and layouts is {said}, but no layout uses all chips of a machine"
+        )
+    found = search.ranked()
+    if q.request_rate and not sure and not promise.percentiles:
+        found[:OFFERS_SHOWN] = search.with_sure(found[:OFFERS_SHOWN], offered)
+    found = [one.numbered() if one.fleet else one for one in found]
+    asked = {"chips": chips, "counts": counts, "layouts": layouts, "prices": prices or None}
+    more = [] if promise.percentiles else [*search.in_fewer_bits(found, offered)]
+    if layouts is None and not promise.percentiles:
+        more += search.in_stages(found, offered)
+    narrower = ". ".join(more)
+    tried = tuple(search.points), tuple(search.misses)
+    return Decision(shown, promise, tuple(found), *tried, left_out, sure, narrower, asked)
+
+
+def _without_machine(question):
+    """Return the requests for which machines are sought, users left out; ValueError if a machine or more is chosen."""
+    q = question.replace(concurrency=None) if question.is_request else question
+    chosen = q.machine is not None or q.layout is not None
+    if not q.is_request or chosen or question.concurrency and q.request_rate:
         raise ValueError(
             "decide chooses machine and layout itself: give model, prompt_tokens, output_tokens, and concurrency or "
             "request_rate"
@@ -438,79 +466,7 @@ def decide(
         raise ValueError(
             "decide takes no drafts, prefill_machine, max_num_batched_tokens or price; give prices with prices="
         )
-    for name, value in (("chips", chips), ("counts", counts), ("layouts", layouts)):
-        if isinstance(value, (list, tuple)) and not value:
-            raise ValueError(f"{name} is {value!r}, but must hold at least one; leave it out to try all")
-    offers, left_out = _offered(chips, prices, q.electricity)
-    several = [counts] if isinstance(counts, (int, str)) else counts or ()
-    given = list(dict.fromkeys(parse_int("counts", n) for n in several))
-
-    def searched(offers, sure, q=q, layouts=layouts):
-        search = _Search(q, promise, sure, many)
-        for chip, (seller, highest) in progress(offers, "chips"):
-            for n in given or machine_sizes(chip):
-                for layout in _layouts(layouts, q.model, chip, n):
-                    asked = q.replace(machine=System(chip, n), layout=layout, price_max=highest)
-                    search.ask(asked, seller)
-        return search
-
-    def in_fewer_bits(best):
-        """Describe narrower weights that meet the SLO for less on the best offer's chip, or at all if no offer does."""
-        own = [one for one in offers if best is None or one[0].name == best.system.chip.name]
-        for weights in _fewer_bits(q):
-            able = [one for one in own if weights in one[0].peaks]
-            search = searched(able, sure, q.replace(weights=weights))
-            other = min(search.offers, key=search.place, default=None)
-            paid = [one.hourly if many else one.dollars for one in (other, best) if one]
-            less = 1 - paid[0] / paid[1] if other and best else 1
-            if other and less >= 0.01:
-                yield _in_fewer_bits(q.model, weights, other, f" for {less:.0%} less" if best else "")
-
-    def in_stages(found):
-        """Name pipeline stages within a machine that meet the SLO for much less on the chips of the offers shown."""
-        if found and found[0].system.count == 1:
-            return  # a chip alone sends nothing
-        shown = {one.system.chip.name for one in found[:OFFERS_SHOWN]}
-        own = [one for one in offers if not shown or one[0].name in shown]
-        search = searched(own, sure, layouts=_stages)
-        other = min(search.offers, key=search.place, default=None)
-        less = 1 - other.ranked / found[0].ranked if other and found else 1
-        if other and less >= MUCH_LESS:
-            cheaper = f" for {less:.0%} less" if found else ""
-            yield IN_STAGES.format(layout=format_layout(other.layout), chips=_rented(other), cheaper=cheaper)
-
-    search = searched(offers, sure)
-    if offers and not (search.offers or search.misses):
-        said = validation.shown(layouts)
-        raise ValueError(
-            f"counts is {given or None} and layouts is {said}, but no layout uses all chips of a machine"
-        )
-    found = sorted(search.offers, key=search.place)
-    if promise.percentiles:
-        found = search.simulated(found, SIMULATED, search.percentiles)
-        rest = {f"{one.system} {one.layout}": one.question for one in found[SIMULATED:]}
-        for asked in rest.values():
-            search._miss(asked, DEARER, "by formula, or as far as simulated")
-        del found[SIMULATED:]
-    elif q.request_rate:
-        found = search.simulated(found, OFFERS_SHOWN, search.means)
-    if q.request_rate and not sure and not promise.percentiles:
-        cheapest = {}
-        for chip in dict.fromkeys(offer.system.chip.name for offer in found[:OFFERS_SHOWN]):
-            slow = searched([one for one in offers if one[0].name == chip], True)
-            cheapest[chip] = next((one.fleet for one in slow.simulated(slow.offers, 1, slow.means)), None)
-        found[:OFFERS_SHOWN] = [
-            replace(one, sure=one.fleet if search.sure_of(one) else cheapest.get(one.system.chip.name))
-            for one in found[:OFFERS_SHOWN]
-        ]
-    found = [one.numbered() if one.fleet else one for one in found]
-    asked = {"chips": chips, "counts": counts, "layouts": layouts, "prices": prices or None}
-    more = [] if promise.percentiles else [*in_fewer_bits(found[0] if found else None)]
-    if layouts is None and not promise.percentiles:
-        more += in_stages(found)
-    narrower = ". ".join(more)
-    tried = tuple(search.points), tuple(search.misses)
-    return Decision(shown, promise, tuple(found), *tried, left_out, sure, narrower, asked)
+    return q
 
 
 def _fewer_bits(q):
@@ -583,17 +539,76 @@ def _offered(chips, prices, electricity=None):
     return found, left_out
 
 
+@dataclass
 class _Search:
     """The search for offers, points and misses, machine by machine; the SLO is compared with the numbers shown."""
 
-    def __init__(self, question, promise, sure, many=None):
-        self.q = question
-        self.promise = promise
-        self.sure = sure
-        self.many = many
-        self.offers = []
-        self.points = []
-        self.misses = []
+    q: Question
+    promise: SLO
+    sure: bool
+    concurrency: float | None  # users of all machines
+    counts: list
+    layouts: object
+    offers: list = field(default_factory=list, init=False)
+    points: list = field(default_factory=list, init=False)
+    misses: list = field(default_factory=list, init=False)
+
+    def over(self, offered):
+        """Ask about all machines with the offered chips; return the search."""
+        for chip, (seller, highest) in progress(offered, "chips"):
+            for n in self.counts or machine_sizes(chip):
+                for layout in _layouts(self.layouts, self.q.model, chip, n):
+                    asked = self.q.replace(machine=System(chip, n), layout=layout, price_max=highest)
+                    self.ask(asked, seller)
+        return self
+
+    def ranked(self):
+        """Return the offers, cheapest first; those simulated that are shown, if requests arrive or have percentiles."""
+        found = sorted(self.offers, key=self.place)
+        if self.promise.percentiles:
+            found = self.simulated(found, SIMULATED, self.percentiles)
+            rest = {f"{one.system} {one.layout}": one.question for one in found[SIMULATED:]}
+            for asked in rest.values():
+                self._miss(asked, DEARER, "by formula, or as far as simulated")
+            return found[:SIMULATED]
+        return self.simulated(found, OFFERS_SHOWN, self.means) if self.q.request_rate else found
+
+    def with_sure(self, found, offered):
+        """Return offers with the fleet that meets the SLO at the slow end too: their own, or the chip's cheapest."""
+        cheapest = {}
+        for chip in dict.fromkeys(offer.system.chip.name for offer in found):
+            slow = replace(self, sure=True).over([one for one in offered if one[0].name == chip])
+            cheapest[chip] = next((one.fleet for one in slow.simulated(slow.offers, 1, slow.means)), None)
+        return [
+            replace(one, sure=one.fleet if self.sure_of(one) else cheapest.get(one.system.chip.name))
+            for one in found
+        ]
+
+    def in_fewer_bits(self, found, offered):
+        """Describe narrower weights that meet the SLO for less on the best offer's chip, or at all if no offer does."""
+        (best,) = found[:1] or [None]
+        own = [one for one in offered if best is None or one[0].name == best.system.chip.name]
+        for weights in _fewer_bits(self.q):
+            able = [one for one in own if weights in one[0].peaks]
+            search = replace(self, q=self.q.replace(weights=weights)).over(able)
+            other = min(search.offers, key=search.place, default=None)
+            paid = [one.hourly if self.concurrency else one.dollars for one in (other, best) if one]
+            less = 1 - paid[0] / paid[1] if other and best else 1
+            if other and less >= 0.01:
+                yield _in_fewer_bits(self.q.model, weights, other, f" for {less:.0%} less" if best else "")
+
+    def in_stages(self, found, offered):
+        """Name pipeline stages within a machine that meet the SLO for much less on the chips of the offers shown."""
+        if found and found[0].system.count == 1:
+            return  # a chip alone sends nothing
+        shown = {one.system.chip.name for one in found[:OFFERS_SHOWN]}
+        own = [one for one in offered if not shown or one[0].name in shown]
+        search = replace(self, layouts=_stages).over(own)
+        other = min(search.offers, key=search.place, default=None)
+        less = 1 - other.ranked / found[0].ranked if other and found else 1
+        if other and less >= MUCH_LESS:
+            cheaper = f" for {less:.0%} less" if found else ""
+            yield IN_STAGES.format(layout=format_layout(other.layout), chips=_rented(other), cheaper=cheaper)
 
     def ask(self, q, seller):
         """Ask a question with one machine and layout: an offer or a miss, and points of the frontier."""
@@ -621,9 +636,9 @@ class _Search:
         high = min(2 * int(kept[-1]), rounds + 1)
         users = dp * self._most(q, read, int(kept[-1]), high)
         replicas = 0
-        if self.many:  # the fewest machines for all users, each with its share
-            replicas = ceil(self.many / users)
-            users = dp * ceil(self.many / (replicas * dp))
+        if self.concurrency:  # the fewest machines for all users, each with its share
+            replicas = ceil(self.concurrency / users)
+            users = dp * ceil(self.concurrency / (replicas * dp))
             alone = self._served(q, read, np.array([users]))
             if self._too_slow(alone, q)[0]:
                 return self._miss(q, *self._why(alone, q))
@@ -758,7 +773,7 @@ class _Search:
             start, high = low, None
             while low != high:
                 k = min(max(2 * low - start - 1, start), most) if high is None else (low + high) // 2
-                users = ceil(self.many / (machines + k) / dp) if self.many else rounds - k
+                users = ceil(self.concurrency / (machines + k) / dp) if self.concurrency else rounds - k
                 load = {"replicas": machines + k} if old else {"concurrency": users * dp}
                 now = self._tried(offer, load, requests)
                 now = now and replace(now, replicas=offer.replicas and machines + k)
