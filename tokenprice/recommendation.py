@@ -302,42 +302,13 @@ class Decision(formatting.Screen):
 
         ``why``: also list the chips that were not tried.
         """
-        title = ""
-        rows = []
-        below = []
+        title, rows, below = "", [], []
         if self.best is None:
             title = f"No machine meets the SLO for {self.question.model.name}."
             rows = [("", of_chip(m.count, m.chip), m.layout, m.reason, m.detail) for m in self.nearest()]
         else:
-            footnotes = {}
-            asked_slow = self.question.request_rate and not self.sure and not self.best.simulations
-            for place, offer in enumerate(self.offers[:most], 1):
-                notes = [offer.surely()] if asked_slow and place <= OFFERS_SHOWN else []
-                marks = (footnotes.setdefault(note, len(footnotes) + 1) for note in [*notes, *offer.notes])
-                cells = {
-                    name: text
-                    for name, text in offer.cells().items()
-                    if name not in offer_columns()["details"]
-                }
-                rows.append({"": f"{place}", **cells, "notes": "".join(f"[{n}]" for n in marks)})
-            columns = dict.fromkeys(name for row in rows for name, text in row.items() if text)
-            rows = [tuple(columns), *(tuple(row.get(name, "") for name in columns) for row in rows)]
-            below = [f"[{n}] {note}" for note, n in footnotes.items()]
-            said = f"Intervals hold {100 * load_calibration()['confidence']:.0f} % of cases"
-            if self.best.simulations:
-                many = len(self.best.simulations[0].first)
-                said += (
-                    f"; p99, up to the first digit left to chance, and kept: of {many:,} simulated requests"
-                )
-            elif self.question.request_rate:
-                said += "; means of simulated requests: give tpot_p99 or ttft_p99 for 99 of 100 requests"
-            below.append(f"{said}.")
-            if len(self.offers) > most:
-                do = "meet the SLO" if self.slo.words() else "fit"
-                rest = self.offers[most:]
-                unsimulated = sum(not one.fleet.simulated for one in rest if one.fleet)
-                by_formula = f", {unsimulated} of them by formula, not simulated" if unsimulated else ""
-                below.append(f"{len(rest)} more machines {do}{by_formula}.")
+            rows, footnotes = self._shown(self.offers[:most])
+            below = [*footnotes, self._meaning(), *self._unshown(self.offers[most:])]
         if self.narrower:
             below.append(f"{self.narrower}.")
         if self.why_not:
@@ -350,6 +321,41 @@ class Decision(formatting.Screen):
             some = f"{len(self.left_out)} chips not tried, for want of a price, a power or timed kernels"
             below.append(f"{some}; --why, in Python .left_out, names them.")
         return title, rows, below
+
+    def _shown(self, offers):
+        """Return the table of offers, with its head, and its footnotes."""
+        numbers = {}
+        asked_slow = self.question.request_rate and not self.sure and not self.best.simulations
+        rows = []
+        for place, offer in enumerate(offers, 1):
+            notes = [offer.surely()] if asked_slow and place <= OFFERS_SHOWN else []
+            marks = (numbers.setdefault(note, len(numbers) + 1) for note in [*notes, *offer.notes])
+            cells = {
+                name: text for name, text in offer.cells().items() if name not in offer_columns()["details"]
+            }
+            rows.append({"": f"{place}", **cells, "notes": "".join(f"[{n}]" for n in marks)})
+        columns = dict.fromkeys(name for row in rows for name, text in row.items() if text)
+        table = [tuple(columns), *(tuple(row.get(name, "") for name in columns) for row in rows)]
+        return table, [f"[{n}] {note}" for note, n in numbers.items()]
+
+    def _meaning(self):
+        """Say what the intervals hold, and of what requests the times are."""
+        said = f"Intervals hold {100 * load_calibration()['confidence']:.0f} % of cases"
+        if self.best.simulations:
+            many = len(self.best.simulations[0].first)
+            said += f"; p99, up to the first digit left to chance, and kept: of {many:,} simulated requests"
+        elif self.question.request_rate:
+            said += "; means of simulated requests: give tpot_p99 or ttft_p99 for 99 of 100 requests"
+        return f"{said}."
+
+    def _unshown(self, offers):
+        """Count the offers that are not shown, and those of them that were not simulated."""
+        if not offers:
+            return []
+        do = "meet the SLO" if self.slo.words() else "fit"
+        unsimulated = sum(not one.fleet.simulated for one in offers if one.fleet)
+        by_formula = f", {unsimulated} of them by formula, not simulated" if unsimulated else ""
+        return [f"{len(offers)} more machines {do}{by_formula}."]
 
     @property
     def commands(self) -> dict:
@@ -562,6 +568,11 @@ class _Search:
                     self.ask(asked, seller)
         return self
 
+    @property
+    def cheapest(self):
+        """The cheapest offer, or None."""
+        return min(self.offers, key=self.place, default=None)
+
     def ranked(self):
         """Return the offers, cheapest first; those simulated that are shown, if requests arrive or have percentiles."""
         found = sorted(self.offers, key=self.place)
@@ -590,8 +601,7 @@ class _Search:
         own = [one for one in offered if best is None or one[0].name == best.system.chip.name]
         for weights in _fewer_bits(self.q):
             able = [one for one in own if weights in one[0].peaks]
-            search = replace(self, q=self.q.replace(weights=weights)).over(able)
-            other = min(search.offers, key=search.place, default=None)
+            other = replace(self, q=self.q.replace(weights=weights)).over(able).cheapest
             paid = [one.hourly if self.concurrency else one.dollars for one in (other, best) if one]
             less = 1 - paid[0] / paid[1] if other and best else 1
             if other and less >= 0.01:
@@ -603,8 +613,7 @@ class _Search:
             return  # a chip alone sends nothing
         shown = {one.system.chip.name for one in found[:OFFERS_SHOWN]}
         own = [one for one in offered if not shown or one[0].name in shown]
-        search = replace(self, layouts=_stages).over(own)
-        other = min(search.offers, key=search.place, default=None)
+        other = replace(self, layouts=_stages).over(own).cheapest
         less = 1 - other.ranked / found[0].ranked if other and found else 1
         if other and less >= MUCH_LESS:
             cheaper = f" for {less:.0%} less" if found else ""
