@@ -790,11 +790,12 @@ def symbols_of(source):
     return {name: entry["symbol"] for name, entry in notation_of(source).items()}
 
 
-def symbol(source, name):
-    """Return the symbol of a source's name, as a positive SymPy symbol."""
+def symbol(source, names):
+    """Return the symbol of a source's name as a positive SymPy symbol; a list for several names, blanks between."""
     from inferlib.optional_imports import sympy
 
-    return sympy.Symbol(symbols_of(source)[name], positive=True)
+    found = [sympy.Symbol(symbols_of(source)[name], positive=True) for name in names.split()]
+    return found if len(found) > 1 else found[0]
 
 
 def equals(source, name, value):

@@ -14,7 +14,6 @@ from inferlib.attention import (  # noqa: F401  re-exported
     FLOP_PER_WEIGHT,
     Attention,
     AttentionKind,
-    Indexer,
     LatentAttention,
     at_most,
     causal_pairs,
