@@ -7,7 +7,6 @@ Every kind has the same methods: ``matrices``, ``vectors`` and ``norms`` (weight
 
 from numbers import Real
 
-from inferlib import validation
 from inferlib.equation import Record, quantity
 from inferlib.ops import ceil, minimum
 
@@ -221,7 +220,6 @@ def visible_context(attention, context):
     >>> visible_context(Attention(64, 8, 64, window=128), 1000)
     128
     """
-    context = validation.number("context", context, zero=True)
     for most in (attention.window, attention.top):
         context = context if most is None else minimum(context, most)
     return context
@@ -235,7 +233,6 @@ def causal_pairs(attention, tokens):
     >>> causal_pairs(Attention(64, 8, 64), 4), causal_pairs(Attention(64, 8, 64, window=2), 4)
     (10.0, 7.0)
     """
-    tokens = validation.number("tokens", tokens, zero=True)
     if attention.chunked and attention.window is not None:
         full = ceil(tokens / attention.window) - 1
         return full * triangle(attention.window) + triangle(tokens - full * attention.window)

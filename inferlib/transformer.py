@@ -223,13 +223,6 @@ class Transformer(Record):
         >>> load_model("Llama 3 70B").parameters()["attention"]
         12079595520
         """
-        return dict(self._parts) if not active else self._by_use(active)
-
-    @cached_property
-    def _parts(self):
-        return self._by_use(active=False)
-
-    def _by_use(self, active):
         own = not self.tied or self.outputs is not None
         head = self._head() if own else self.vocab_size if self.head_bias else 0
         tables = {"embeddings": self.vocab_size * self.d_model, "positions": self.positions * self.d_model}
