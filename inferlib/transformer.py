@@ -22,7 +22,7 @@ from inferlib.attention import (  # noqa: F401  re-exported
     visible_context,
 )
 from inferlib.equation import Record, quantity, stated_sources
-from inferlib.system import format_bytes
+from inferlib.system import NotDescribed, format_bytes
 
 
 class FeedForward(Record):
@@ -102,9 +102,6 @@ def _biases(matrices, d_ff, d_model):
     return (matrices - 1) * d_ff + d_model
 
 
-_BLOCKS = (FeedForward, Experts)
-
-
 class Layers(Record):
     """A group of equal layers: attention, then a feed-forward block; either may be None."""
 
@@ -118,11 +115,8 @@ class Layers(Record):
 
     def __post_init__(self):
         super().__post_init__()
-        for name, kinds in (("attention", (AttentionKind,)), ("feed_forward", _BLOCKS)):
-            value = getattr(self, name)
-            if value is not None and not isinstance(value, kinds):
-                allowed = " or ".join(kind.__name__ for kind in kinds)
-                raise TypeError(f"Layers.{name} is {value!r}, but must be {allowed}")
+        validation.instance("Layers.attention", self.attention, AttentionKind | None)
+        validation.instance("Layers.feed_forward", self.feed_forward, FeedForward | Experts | None)
         if self.attention is None and self.feed_forward is None:
             raise TypeError("Layers need an attention or a feed_forward")
 
@@ -436,6 +430,14 @@ class Transformer(Record):
             why = self.notes.get("formats", "its configuration states none")
             raise ValueError(f"no published format of {part} of {self.name or 'this model'}: {why}")
         return self.formats[part]
+
+
+def only(model, what, values, default):
+    """Return the one of a set of ``values`` (default: of none); NotDescribed if a model has several."""
+    if len(values) > 1:
+        name = model.name or "this model"
+        raise NotDescribed(f"{name} has layers with different {what}: {sorted(values)}")
+    return next(iter(values), default)
 
 
 PARTS = (

@@ -669,7 +669,7 @@ def given(options, chips=None, kinds=(Question,), leave_out=()):
         found["price"], _, found["price_max"] = prices[machine.chip.name]
     if reader and reader.chip.name in prices:
         chip = reader.chip.replace(price=prices[reader.chip.name][0])
-        found["prefill_machine"] = System(chip, reader.count, reader.domain)
+        found["prefill_machine"] = reader.replace(chip=chip)
     return found, notes, engine
 
 
