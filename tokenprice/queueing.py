@@ -544,7 +544,7 @@ def fleet(
     def mean(users, n):  # the request on a machine with this many users
         users = max(min(users, room), 1)
         step = roomy.step(max(users, lanes), question.workload.context)
-        request = request_for(question, profile(n), step, users)
+        request = request_for(question, profile(n), users, step)
         return with_cautions(request, question, users)
 
     one = mean(lanes, 1)

@@ -21,7 +21,7 @@ from tokenprice.parsing import parse_bool, parse_int
 from tokenprice.progress import progress
 from tokenprice.question import CHOSEN, SLO, Question, question_and_slo
 from tokenprice.queueing import Fleet, fleet
-from tokenprice.request import Request, decode_step, prefill_profile, request_for, with_cautions
+from tokenprice.request import Request, prefill_profile, request_for, with_cautions
 from tokenprice.signatures import DecideOptions
 from tokenprice.simulation import simulate_requests
 from tokenprice.uncertainty import load_calibration
@@ -637,7 +637,7 @@ class _Search:
             return self._fleet(q, seller)
         read = prefill_profile(q)
         ladder = np.array([2**k for k in range(rounds.bit_length())])
-        tried = self._served(q, read, dp * ladder)
+        tried = request_for(q, read, dp * ladder)
         self._keep(tried, q, dp * ladder)
         kept = ladder[~self._too_slow(tried, q)]
         if not len(kept):
@@ -648,13 +648,13 @@ class _Search:
         if self.concurrency:  # the fewest machines for all users, each with its share
             replicas = ceil(self.concurrency / users)
             users = dp * ceil(self.concurrency / (replicas * dp))
-            alone = self._served(q, read, np.array([users]))
+            alone = request_for(q, read, np.array([users]))
             if self._too_slow(alone, q)[0]:
                 return self._miss(q, *self._why(alone, q))
         if users not in dp * ladder:
             one = np.array([users])
-            self._keep(self._served(q, read, one), q, one)
-        request = with_cautions(self._served(q, read, users), q, users)
+            self._keep(request_for(q, read, one), q, one)
+        request = with_cautions(request_for(q, read, users), q, users)
         self._offer(q, request, seller, replicas=replicas)
 
     def sure_of(self, offer):
@@ -687,7 +687,7 @@ class _Search:
             found.append((limited, many and replace(many, max_num_seqs=limit[0])))
         found = [one for one in found if one[1]]
         if not found:
-            alone = self._served(q, prefill_profile(q), np.array([q.layout.dp]))
+            alone = request_for(q, prefill_profile(q), np.array([q.layout.dp]))
             return self._miss(q, *self._why(alone, q))
         # All have one price per chip; with equally many chips, a fleet that meets the SLO at the slow end too comes
         # first.
@@ -854,14 +854,10 @@ class _Search:
         """Find the largest number of rounds between ``low``, which meets the times of the SLO, and ``high``."""
         while high - low > 1:
             between = np.unique(np.linspace(low, high - 1, 32).astype(int))
-            kept = between[~self._too_slow(self._served(q, read, q.layout.dp * between), q)]
+            kept = between[~self._too_slow(request_for(q, read, q.layout.dp * between), q)]
             low = int(kept[-1])
             high = int(min([*between[between > kept[-1]], high]))
         return low
-
-    @staticmethod
-    def _served(q, read, users):
-        return request_for(q, read, decode_step(q, users), users)
 
     def _times(self, tried, q):
         """Return TPOT and TTFT, at the slow end if they must be met there."""

@@ -350,7 +350,7 @@ def closed_loop(question, step, running) -> Request:
     if question.reader:
         request = disaggregated(question, profile, step, running)
     else:
-        request = request_for(question, profile, step, running, users=users)
+        request = request_for(question, profile, running, step, users=users)
     return with_cautions(request, question, users)
 
 
@@ -362,12 +362,12 @@ def disaggregated(question, profile, step, running) -> Request:
     If the number of prefill machines is not given, they are as many as keep the decode machine busy.
     """
     users = question.workload.batch
-    full = request_for(question, profile, step, running)
+    full = request_for(question, profile, running, step)
     machines = question.prefill_replicas or int(ceil(full.ratio))
     reading = (full.fresh_seconds + full.cached_seconds) / machines
 
     def decoding(n):
-        request = request_for(question, profile, decode_step(question, n), n)
+        request = request_for(question, profile, n)
         cycle = request.seconds + transfer_time(question, profile.tokens)
         # the decode machine answers no more requests per second than with all for whom it has room
         cycle = max(cycle, users * full.output_seconds)
@@ -388,8 +388,9 @@ def disaggregated(question, profile, step, running) -> Request:
     )  # fmt: skip
 
 
-def request_for(question, profile, step, running, **other):
-    """Return the request of a question with its prices, for ``running`` users (or an array of them) in a step."""
+def request_for(question, profile, running, step=None, **other):
+    """Return the request of a question with its prices, for ``running`` users (or an array of them) in a ``step``."""
+    step = step or decode_step(question, running)
     paid = {"price": question.hourly(question.machine.chip), "utilisation": question.paid_hours_used or 1}
     if question.reader:
         paid["read_price"] = question.hourly(question.prefill_machine.chip)
@@ -427,11 +428,11 @@ def with_cautions(request, question, users):
     }  # fmt: skip
     steps = holding((*OF_STEPS, *CAUTIONS), found)
     first = steps | holding(TTFT_CAUTIONS, found)
-    warnings = sentences(first, found)
+    told = sentences(first, found)
     if question.reader:
         found = facts(question.reader, users, context)
         reads = holding(OF_STEPS, found)
-        warnings += sentences(reads, found)
+        told += sentences(reads, found)
         first |= {caution: max(by, first.get(caution, 0)) for caution, by in reads.items()}
     bar = error_bar(question.model, deployment.layout, deployment.engine)
     return replace(
@@ -439,6 +440,6 @@ def with_cautions(request, question, users):
         at_peaks=at_peaks,
         step_factor=widen_interval(bar["factor"], steps),
         first_factor=widen_interval(bar["first"], first),
-        warnings=tuple(dict.fromkeys(warnings)),
+        warnings=tuple(dict.fromkeys(told)),
         price_ratio=question.price_ratio(request.system.chip),
     )
