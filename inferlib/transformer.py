@@ -217,10 +217,15 @@ class Transformer(Record):
         >>> load_model("Llama 3 70B").parameters()["attention"]
         12079595520
         """
+        return dict(self._parts[active])
+
+    @cached_property
+    def _parts(self):
+        """Parameters by part: all, and the active ones."""
         own = not self.tied or self.outputs is not None
         head = self._head() if own else self.vocab_size if self.head_bias else 0
         tables = {"embeddings": self.vocab_size * self.d_model, "positions": self.positions * self.d_model}
-        return self._counted(tables | {"head": head}, active=active)
+        return [self._counted(tables | {"head": head}, active=active) for active in (False, True)]
 
     def _counted(self, beside, **which):
         """Parameters by part: those of the layers, and those outside of them (``beside``)."""

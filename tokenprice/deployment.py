@@ -279,7 +279,7 @@ class Deployment(Record):
     def unlimited(self):
         """Return the same deployment with unlimited memory."""
         chip = self.machine.chip.replace(memory_capacity=None)
-        return self.replace(machine=self.machine.replace(chip=chip))
+        return self.replace(machine=System(chip, self.machine.count, self.machine.domain))
 
     def max_sequences(self, mean, longest=None, reserved=None, shared=0):
         """Number of sequences of a mean length (tokens) whose caches fit beside the weights.
