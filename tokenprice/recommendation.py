@@ -271,12 +271,6 @@ class Decision(formatting.Screen):
         cached = self.best.request.cached_tokens if self.best else 0.0
         return page_link(self.question, self.slo, cached, **self.asked, **more)
 
-    def table(self):
-        """The offers as a pandas DataFrame, cheapest first."""
-        from inferlib.optional_imports import pandas as pd
-
-        return pd.DataFrame([offer.row() for offer in self.offers])
-
     def frontier(self):
         """Cost against the speed of one user, as a DataFrame of points that no other machine beats within the SLO.
 
@@ -591,7 +585,9 @@ class _Search:
             slow = replace(self, sure=True).over([one for one in offered if one[0].name == chip])
             cheapest[chip] = next((one.fleet for one in slow.simulated(slow.offers, 1, slow.means)), None)
         return [
-            replace(one, sure=one.fleet if self.sure_of(one) else cheapest.get(one.system.chip.name))
+            replace(
+                one, sure=one.fleet if self._kept(one.fleet.slow_end) else cheapest.get(one.system.chip.name)
+            )
             for one in found
         ]
 
@@ -657,10 +653,6 @@ class _Search:
         request = with_cautions(request_for(q, read, users), q, users)
         self._offer(q, request, seller, replicas=replicas)
 
-    def sure_of(self, offer):
-        """Whether the fleet of an offer meets the SLO at the slow end too."""
-        return self._kept(offer.fleet.slow_end)
-
     def place(self, offer):
         """Sort key of offers: price, whether they miss the SLO at the slow end, TPOT, ep; to nine digits.
 
@@ -669,7 +661,7 @@ class _Search:
         price, tpot = (float(f"{value:.9g}") for value in (offer.ranked, offer.request.tpot))
         if offer.fleet:
             kinds = bool(self.promise.percentiles and offer.fleet.prefill_machine)
-            return price, kinds, not self.sure_of(offer), tpot, offer.layout.ep
+            return price, kinds, not self._kept(offer.fleet.slow_end), tpot, offer.layout.ep
         return price, 0 if offer.replicas else offer.system.count, tpot, offer.layout.ep
 
     def _fleet(self, q, seller):
@@ -743,13 +735,10 @@ class _Search:
             many = replace(many, max_num_seqs=old.max_num_seqs)
             yield replace(offer, request=many.request, fleet=many)
         else:
-            self._miss(q, *self._late(old))
-
-    def _late(self, many):
-        """Return what a simulated fleet misses: reason, detail, factor."""
-        token, *first = self._times_over(many.estimate.tpot, many.estimate.ttft)
-        reason = TOO_SLOW if token > max(first) else TOO_LATE
-        return reason, f"with {many.replicas} machines and more, simulated", max(token, *first, 1.0)
+            token, *first = self._times_over(old.estimate.tpot, old.estimate.ttft)
+            reason = TOO_SLOW if token > max(first) else TOO_LATE
+            detail = f"with {old.replicas} machines and more, simulated"
+            self._miss(q, reason, detail, max(token, *first, 1.0))
 
     def percentiles(self, offer):
         """Yield the offer with more machines, or fewer users, until simulated requests meet its percentiles.
