@@ -595,12 +595,12 @@ def _fleets(question, simulated):
 
 def _overload_reason(question):
     """Explain why this number of machines is overloaded."""
-    enough = queueing.fleet(question.replace(replicas=None, prefill_replicas=None), simulated=False)
-    if enough is None:
+    fleet = queueing.fleet(question.replace(replicas=None, prefill_replicas=None), simulated=False)
+    if fleet is None:
         return "no number of machines has a steady state"
     kinds = (
-        (question.replicas, enough.replicas, enough.server, "machine"),
-        (question.prefill_replicas, enough.prefill_replicas, enough.server_that_reads, "prefill machine"),
+        (question.replicas, fleet.replicas, fleet.server, "machine"),
+        (question.prefill_replicas, fleet.prefill_replicas, fleet.server_that_reads, "prefill machine"),
     )
     load, machines, least, name = max(
         (server.load(question.request_rate / machines), machines, least, name)
@@ -609,7 +609,7 @@ def _overload_reason(question):
     )
     return OVERLOAD_MESSAGE.format(
         machines=machines, some=f"{name}s" if machines > 1 else name, enough=least,
-        load=f"{load:.0%}", most=f"{1 / enough.factor:.0%}",
+        load=f"{load:.0%}", most=f"{1 / fleet.factor:.0%}",
     )  # fmt: skip
 
 
