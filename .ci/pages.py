@@ -264,14 +264,7 @@ def visit(browser, base, page_name, size, pictures=None):
     try:
         # a slow page load on a busy machine is not a fault
         page.goto(base + page_name, wait_until="load", timeout=120_000)
-        # whether a lazy figure loads in time depends on the machine
-        loaded = [a for a in answers if weighed and a.ok and a.request.resource_type != "image"]
-        weight = sum(len(answer.body()) for answer in loaded)
-        if weight > HEAVIEST:
-            faults.append(f"weighs {weight / 1e6:.3f} MB")
-        elements = page.evaluate("document.querySelectorAll('*').length")
-        if elements > MOST:
-            faults.append(f"has {elements} elements")
+        faults += too_heavy(page, answers if weighed else ())
         faults += page.evaluate(LOAD)
         if page.evaluate("document.documentElement.dataset.theme") != first:
             faults.append(f"does not start in {first}")
@@ -286,29 +279,51 @@ def visit(browser, base, page_name, size, pictures=None):
             if pictures:
                 page.screenshot(path=pictures / f"{Path(page_name).stem}-{theme}-{size}.png", full_page=True)
         if others:
-            page.evaluate(AXE)
-            for theme in (*others, first):
-                page.evaluate(DRESS, theme)
-                for rule, target, html in page.evaluate(AUDIT, theme):
-                    if not any(part in target + html for part in NOT_OURS.get(rule, ())):
-                        faults.append(f"axe, {theme}: {rule}: {target}: {html}")
+            faults += inaccessible(page, (*others, first))
         for link in links if weighed else ():
             page.goto(link, wait_until="load", timeout=120_000)
             faults += page.evaluate(ANSWERED, link)
         if weighed and page_name == "book/calculator.html":
-            page.goto(base + page_name, wait_until="load", timeout=120_000)
-            wrong, states, seconds, followed = page.evaluate(WALK)
-            faults += wrong if followed else [*wrong, "no link of its text asks anything"]
-            print(f"The calculator: {states} states read in {seconds:.0f} s, {followed} links", flush=True)
-        if pictures and weighed and page_name == "book/calculator.html":
-            page.goto(f"{base}{page_name}#ask?{QUESTION}")
-            page.reload()
-            page.wait_for_function("document.querySelector('.ask .stack')")
-            page.locator(".ask").screenshot(path=PICTURE, style=".ask{padding:.6rem;background:#fff}")
+            faults += walk_calculator(page, base + page_name, pictures)
     except Error as error:
         faults.append(f"could not be inspected: {error}")
     context.close()
     return faults
+
+
+def too_heavy(page, answers):
+    """Say whether a page loads too many bytes, or has too many elements."""
+    # whether a lazy figure loads in time depends on the machine
+    loaded = [answer for answer in answers if answer.ok and answer.request.resource_type != "image"]
+    weight = sum(len(answer.body()) for answer in loaded)
+    elements = page.evaluate("document.querySelectorAll('*').length")
+    found = [f"weighs {weight / 1e6:.3f} MB"] if weight > HEAVIEST else []
+    return found + ([f"has {elements} elements"] if elements > MOST else [])
+
+
+def inaccessible(page, themes):
+    """Return what axe finds serious in each theme; the page is in the last of them afterwards."""
+    page.evaluate(AXE)
+    faults = []
+    for theme in themes:
+        page.evaluate(DRESS, theme)
+        for rule, target, html in page.evaluate(AUDIT, theme):
+            if not any(part in target + html for part in NOT_OURS.get(rule, ())):
+                faults.append(f"axe, {theme}: {rule}: {target}: {html}")
+    return faults
+
+
+def walk_calculator(page, address, pictures):
+    """Return the faults of all states of the calculator; with ``pictures``, draw the README's picture of it."""
+    page.goto(address, wait_until="load", timeout=120_000)
+    faults, states, seconds, followed = page.evaluate(WALK)
+    print(f"The calculator: {states} states read in {seconds:.0f} s, {followed} links", flush=True)
+    if pictures:
+        page.goto(f"{address}#ask?{QUESTION}")
+        page.reload()
+        page.wait_for_function("document.querySelector('.ask .stack')")
+        page.locator(".ask").screenshot(path=PICTURE, style=".ask{padding:.6rem;background:#fff}")
+    return faults if followed else [*faults, "no link of its text asks anything"]
 
 
 def main():

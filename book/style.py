@@ -228,9 +228,10 @@ def curve(values, *, mark=None, unit="1", says="", over="", log="xy", ax=None, c
     lines = (
         {str(one[names[0]].item()): one for one in values.transpose(*names, axis)} if names else {"": values}
     )
+    drawn = []
     for name, line in lines.items():
         colour = (colours or {}).get(name) or TERMS.get(name) or next(cycle)
-        ax.plot(values[axis], line / factor(unit), color=colour, label=name or None)
+        drawn += ax.plot(values[axis], line / factor(unit), color=colour, label=name or None)
     ax.set(
         xlabel=over or axis, ylabel=f"{says or values.name or ''}{f', {shown}' if unit != '1' else ''}".strip(", "),
         xscale="log" if "x" in log else "linear", yscale="log" if "y" in log else "linear",
@@ -242,20 +243,23 @@ def curve(values, *, mark=None, unit="1", says="", over="", log="xy", ax=None, c
     for text, at in marks.items():
         x, y = at if isinstance(at, tuple) else (at, np.interp(float(at), values[axis], lowest))
         x, y = float(x), float(y) / factor(unit)
-        ax.plot(x, y, "o", color=INK, zorder=5)
-        before, here, ahead = (
-            np.array([np.interp(at, values[axis], one) for one in lines.values()]) / factor(unit)
-            for at in (x / 1.5, x, 1.5 * x)
-        )
-        rises = np.isclose(here, y, rtol=0.02) & (ahead > y)  # label below a rising curve, or above a minimum
-        shift = (-4, 6) if (rises & (before > y)).any() else (7, -14) if rises.any() else (7, 7)
-        text = text or f"{x:.3g} {axis}: {y:.3g} {shown}".rstrip(" 1")
-        ax.annotate(
-            text, (x, y), shift, textcoords="offset points", ha="left" if shift[0] > 0 else "center", size=9
-        )
+        _mark(ax, drawn, x, y, text or f"{x:.3g} {axis}: {y:.3g} {shown}".rstrip(" 1"))
     if names:
         _name_lines(ax)
     return ax
+
+
+def _mark(ax, lines, x, y, text):
+    """Draw a dot with its text, which stands below a rising line, and above a minimum."""
+    ax.plot(x, y, "o", color=INK, zorder=5)
+    before, here, ahead = (
+        np.array([np.interp(at, *line.get_data()) for line in lines]) for at in (x / 1.5, x, 1.5 * x)
+    )
+    rises = np.isclose(here, y, rtol=0.02) & (ahead > y)
+    shift = (-4, 6) if (rises & (before > y)).any() else (7, -14) if rises.any() else (7, 7)
+    ax.annotate(
+        text, (x, y), shift, textcoords="offset points", ha="left" if shift[0] > 0 else "center", size=9
+    )
 
 
 def shades(count, colour=GREEN, least=0.6):

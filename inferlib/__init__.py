@@ -19,7 +19,6 @@ _WHERE = {
     "load_chip": "inferlib.catalog",
     "load_model": "inferlib.catalog",
     "load_system": "inferlib.catalog",
-    "minimise": "inferlib.equation",
     "variant": "inferlib.equation",
     "axis": "inferlib.axes",
 }

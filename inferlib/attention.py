@@ -7,7 +7,6 @@ Every kind has the same methods: ``matrices``, ``vectors`` and ``norms`` (weight
 
 from numbers import Real
 
-from inferlib import validation
 from inferlib.equation import Record, quantity
 from inferlib.ops import ceil, minimum
 
@@ -26,29 +25,6 @@ def at_most(record, name, limit):
 def nonzero_parts(counted):
     """Drop the parts that are the number 0; symbols and arrays are kept."""
     return {part: value for part, value in counted.items() if type(value) is not int or value}
-
-
-class Indexer(Record):
-    """Lightning indexer: a few narrow heads that score positions (or blocks of them) for sparse attention.
-
-    It caches one key for all its heads. ``weighted``: a projection computes the weight of each head.
-    """
-
-    n_heads: float = quantity("heads of the indexer")
-    head_dim: float = quantity("width of a head of the indexer")
-    query_input: float = quantity("width of the input of its queries, if not d_model", default=None)
-    norms: float = quantity("parameters of its norms", default=0)
-    weighted: bool = True
-
-    def matrices(self, d_model):
-        """Weights of its projections, by name."""
-        source = d_model if self.query_input is None else self.query_input
-        found = {"index query": source * self.n_heads * self.head_dim, "index key": d_model * self.head_dim}
-        return found | ({"index weights": d_model * self.n_heads} if self.weighted else {})
-
-    def flops(self):
-        """FLOP to score one cached key."""
-        return FLOP_PER_WEIGHT * self.n_heads * self.head_dim
 
 
 class AttentionKind(Record):
@@ -122,7 +98,7 @@ class Attention(_Pairs):
     value_dim: float = quantity("width of a head's value, if not head_dim", default=None)
     gate: float = quantity("outputs of the projection that gates the result", default=0)
     top: float = quantity("positions an indexer picks for a token", default=None)
-    indexer: Indexer | None = None
+    indexer: Record | None = None
     same_value: bool = False
     norm_all_heads: bool = False
 
@@ -191,7 +167,7 @@ class LatentAttention(_Pairs):
     chunked: bool = False
     gate: float = quantity("outputs of the projection that gates the result", default=0)
     top: float = quantity("positions an indexer picks for a token", default=None)
-    indexer: Indexer | None = None
+    indexer: Record | None = None
 
     kind = "MLA"
 
@@ -244,7 +220,6 @@ def visible_context(attention, context):
     >>> visible_context(Attention(64, 8, 64, window=128), 1000)
     128
     """
-    context = validation.number("context", context, zero=True)
     for most in (attention.window, attention.top):
         context = context if most is None else minimum(context, most)
     return context
@@ -258,7 +233,6 @@ def causal_pairs(attention, tokens):
     >>> causal_pairs(Attention(64, 8, 64), 4), causal_pairs(Attention(64, 8, 64, window=2), 4)
     (10.0, 7.0)
     """
-    tokens = validation.number("tokens", tokens, zero=True)
     if attention.chunked and attention.window is not None:
         full = ceil(tokens / attention.window) - 1
         return full * triangle(attention.window) + triangle(tokens - full * attention.window)

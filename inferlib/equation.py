@@ -790,11 +790,12 @@ def symbols_of(source):
     return {name: entry["symbol"] for name, entry in notation_of(source).items()}
 
 
-def symbol(source, name):
-    """Return the symbol of a source's name, as a positive SymPy symbol."""
+def symbol(source, names):
+    """Return the symbol of a source's name as a positive SymPy symbol; a list for several names, blanks between."""
     from inferlib.optional_imports import sympy
 
-    return sympy.Symbol(symbols_of(source)[name], positive=True)
+    found = [sympy.Symbol(symbols_of(source)[name], positive=True) for name in names.split()]
+    return found if len(found) > 1 else found[0]
 
 
 def equals(source, name, value):
@@ -842,23 +843,3 @@ def _home(source):
         return room
     modules = (entry.function.__module__ for (key, _), entry in EQUATIONS.items() if key == source)
     return sys.modules[next(modules)].__file__
-
-
-def minimise(values, dim):
-    """Return the smallest value along a labelled axis, and its position.
-
-    ``values``: an xarray.DataArray in which NaN marks an infeasible point. ``dim``: the axis to search, such as
-    ``"layout"``. Returns two arrays: the minimum, and its label along ``dim`` (NaN where nothing is feasible).
-
-    Examples
-    --------
-    >>> import xarray
-    >>> times = xarray.DataArray([3.0, 1.0, 2.0], coords={"layout": ["tp", "pp", "ep"]})
-    >>> best, choice = minimise(times, "layout")
-    >>> float(best), str(choice.values)
-    (1.0, 'pp')
-    """
-    if not hasattr(values, "idxmin") or not hasattr(values, "dims"):
-        raise TypeError(f"values is {values!r}, but must be an xarray.DataArray")
-    validation.one_of("dimension", dim, values.dims)
-    return values.min(dim), values.idxmin(dim)

@@ -106,6 +106,15 @@ class System(Record):
         """Memory of all chips in bytes, or None if the chip's is unknown."""
         return None if self.chip.memory_capacity is None else self.count * self.chip.memory_capacity
 
+    def hold(self, needed, what="weights and cache"):
+        """Raise :class:`DoesNotFit` if so many bytes exceed the memory; symbols and unknown memory always pass."""
+        have = self.memory
+        if isinstance(needed, Real) and isinstance(have, Real) and needed > have:
+            digits = 1 if round(needed / 1e9) == round(have / 1e9) else 0
+            raise DoesNotFit(
+                f"{needed / 1e9:.{digits}f} GB of {what} exceed the {have / 1e9:.{digits}f} GB of {self}"
+            )
+
     def __str__(self):
         return of_chip(self.count, self.chip.name)
 

@@ -14,7 +14,6 @@ from inferlib.attention import (  # noqa: F401  re-exported
     FLOP_PER_WEIGHT,
     Attention,
     AttentionKind,
-    Indexer,
     LatentAttention,
     at_most,
     causal_pairs,
@@ -23,7 +22,7 @@ from inferlib.attention import (  # noqa: F401  re-exported
     visible_context,
 )
 from inferlib.equation import Record, quantity, stated_sources
-from inferlib.system import format_bytes
+from inferlib.system import NotDescribed, format_bytes
 
 
 class FeedForward(Record):
@@ -103,9 +102,6 @@ def _biases(matrices, d_ff, d_model):
     return (matrices - 1) * d_ff + d_model
 
 
-_BLOCKS = (FeedForward, Experts)
-
-
 class Layers(Record):
     """A group of equal layers: attention, then a feed-forward block; either may be None."""
 
@@ -119,11 +115,8 @@ class Layers(Record):
 
     def __post_init__(self):
         super().__post_init__()
-        for name, kinds in (("attention", (AttentionKind,)), ("feed_forward", _BLOCKS)):
-            value = getattr(self, name)
-            if value is not None and not isinstance(value, kinds):
-                allowed = " or ".join(kind.__name__ for kind in kinds)
-                raise TypeError(f"Layers.{name} is {value!r}, but must be {allowed}")
+        validation.instance("Layers.attention", self.attention, AttentionKind | None)
+        validation.instance("Layers.feed_forward", self.feed_forward, FeedForward | Experts | None)
         if self.attention is None and self.feed_forward is None:
             raise TypeError("Layers need an attention or a feed_forward")
 
@@ -224,17 +217,15 @@ class Transformer(Record):
         >>> load_model("Llama 3 70B").parameters()["attention"]
         12079595520
         """
-        return dict(self._parts) if not active else self._by_use(active)
+        return dict(self._parts[active])
 
     @cached_property
     def _parts(self):
-        return self._by_use(active=False)
-
-    def _by_use(self, active):
+        """Parameters by part: all, and the active ones."""
         own = not self.tied or self.outputs is not None
         head = self._head() if own else self.vocab_size if self.head_bias else 0
         tables = {"embeddings": self.vocab_size * self.d_model, "positions": self.positions * self.d_model}
-        return self._counted(tables | {"head": head}, active=active)
+        return [self._counted(tables | {"head": head}, active=active) for active in (False, True)]
 
     def _counted(self, beside, **which):
         """Parameters by part: those of the layers, and those outside of them (``beside``)."""
@@ -444,6 +435,14 @@ class Transformer(Record):
             why = self.notes.get("formats", "its configuration states none")
             raise ValueError(f"no published format of {part} of {self.name or 'this model'}: {why}")
         return self.formats[part]
+
+
+def only(model, what, values, default):
+    """Return the one of a set of ``values`` (default: of none); NotDescribed if a model has several."""
+    if len(values) > 1:
+        name = model.name or "this model"
+        raise NotDescribed(f"{name} has layers with different {what}: {sorted(values)}")
+    return next(iter(values), default)
 
 
 PARTS = (

@@ -75,21 +75,23 @@ def number(name, value, *, zero=False, minimum=None, maximum=None, masked=False)
 
 def _concrete(name, value, allowed):
     """Return a value in the type that ``number`` returns, and its numbers as floats; None if they are symbolic."""
-    if not isinstance(value, bool) and (isinstance(value, Real) or _module(value) == "decimal"):
+    package = type(value).__module__.partition(".")[0]
+    if not isinstance(value, bool) and (isinstance(value, Real) or package == "decimal"):
         try:
             concrete = float(value)
         except OverflowError:
             concrete = float("inf")
-        return value if type(value) in _PLAIN or _module(value) == "sympy" else concrete, concrete
-    if isinstance(value, (list, tuple)) or is_array(value) or _in_memory(value) or _module(value) == "pandas":
+        return value if type(value) in _PLAIN or package == "sympy" else concrete, concrete
+    labelled = package == "xarray" and is_array(value.variable._data)  # arrays of dask stay lazy
+    if isinstance(value, (list, tuple)) or is_array(value) or labelled or package == "pandas":
         held = np.asarray(value)
         if held.dtype.kind not in "iuf":
             raise TypeError(f"{name} holds {held.dtype} values, but must hold numbers, {allowed}")
         concrete = held.astype(float, copy=False)
-        if _module(value) != "xarray":
+        if not labelled:
             return concrete, concrete
         return value if held.dtype == float else value.astype(float), concrete
-    if _module(value) in _NOT_CONCRETE:
+    if package in _NOT_CONCRETE:
         return value, None
     raise TypeError(f"{name} is {short(repr, value)}, but must be a number, {allowed}")
 
@@ -150,13 +152,3 @@ def _near(value, allowed):
     close = get_close_matches(value.lower(), lowered, n=3, cutoff=0.6)
     inside = [low for low in lowered if value.lower() and value.lower() in low]
     return [lowered[low] for low in dict.fromkeys([*inside, *close])][:3]
-
-
-def _module(value):
-    """Return the top-level package of a value's class."""
-    return type(value).__module__.partition(".")[0]
-
-
-def _in_memory(value):
-    """Whether ``value`` is an xarray object with its numbers in memory (dask arrays stay lazy)."""
-    return _module(value) == "xarray" and is_array(value.variable._data)

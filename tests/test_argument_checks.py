@@ -15,14 +15,13 @@ import inferlib
 from book import audit
 from book.papers.pope2022 import two_constants
 from inferlib import Accelerator, Breakdown, Layout, System, Workload, catalog, units, validation  # noqa: F401, rows.tsv
-from inferlib.attention import Indexer
 from inferlib.equation import quantities
 from inferlib.papers import erdil2025, liminal2025, mazurek2025, steinhardt2022
 from inferlib.papers.erdil2025.records import GPU, Model
 from inferlib.papers.erdil2025.shape import Shape
 from inferlib.papers.steinhardt2022.equations import Machine
 from inferlib.transformer import Attention, Experts, FeedForward, LatentAttention
-from tokenprice.attention import DeltaAttention, StateSpace
+from tokenprice.attention import DeltaAttention, Indexer, StateSpace
 
 SHAPES = [Attention, LatentAttention, DeltaAttention, StateSpace, Indexer, FeedForward, Experts]
 RECORDS = [Accelerator, Workload, *SHAPES, Model, Shape, GPU, Machine, erdil2025.ToyAssumptions]

@@ -28,8 +28,6 @@ CALLS = {
     "flops": lambda m, n: sum(m.flops(n).values()),
     "bytes_read": lambda m, n: sum(m.bytes_read(64, n).values()),
     "batch of bytes_read": lambda m, n: sum(m.bytes_read(n, 64).values()),
-    "attended": lambda m, n: inferlib.transformer.visible_context(m.layers[0].attention, n),
-    "pairs": lambda m, n: inferlib.transformer.causal_pairs(m.layers[0].attention, n),
 }
 HOLDERS = {
     "int32": lambda ns: np.array(ns, dtype=np.int32),

@@ -302,27 +302,9 @@ class Answer(Screen):
         rows = [
             ("TPOT", format_time(self.seconds, *self.interval, sure), f"{rates}; bound by {self.bottleneck}")
         ]
-        if self.request is not None:
-            rows += self.request.rows()
-        elif self.usd_per_million is not None:
-            spread = 1, q.price_ratio(self.machine.chip)
-            hourly = format_interval(q.price_per_chip_hour, spread)
-            paid = format_interval(self.usd_per_million, self.price_interval)
-            rows.append(("Price", f"${paid} per million output tokens at ${hourly} per used chip-hour"))
-        if q.price_per_chip_hour is None:
-            rows.append(("Price", "no price is known"))
+        rows += self._price_rows()
         if self.fleet:
-            rows += self.fleet.rows()
-            if apart := self.disaggregated:
-                at = apart.estimate
-                times = f"TPOT {format_time(at.tpot)}, TTFT {format_time(at.ttft)}, by formula"
-                rows += [("Disaggregated", times), *(("", text) for _, text in apart.rows())]
-            server = self.fleet.server
-            policy = server.scheduler.summary(server.costs.in_step)
-            simulated = self.fleet.estimate.requests
-            rows.append(
-                ("Engine", f"{policy}; means of {simulated:,} simulated requests, TPOT over all tokens")
-            )
+            rows += self._fleet_rows()
         if self.joules is not None:
             idle = ", idle chips are" if self.fleet else ""
             beside = "" if self.request is None else f" (prompts not counted{idle})"
@@ -334,10 +316,44 @@ class Answer(Screen):
         if (places := self.max_sequences) is not None:
             whose = "requests" if q.request_rate else "users" if q.is_request else "sequences"
             rows.append(("Memory", f"fits {places:,.0f} {whose} of this length"))
+        rows += self._speedup_rows()
+        if self.launched and self.cache_tokens:
+            rows.append(("Engine's log", self._log()))
+        commands = [*self.commands.values(), *self.no_command] if self.launched else []
+        return title, rows, [*self.notes, *(f"Caution: {caution}." for caution in self.warnings), *commands]
+
+    def _price_rows(self):
+        """Return the times and prices of a request, or the price of a step."""
+        q = self.question
+        rows = [] if self.request is None else self.request.rows()
+        if q.price_per_chip_hour is None:
+            return [*rows, ("Price", "no price is known")]
+        if self.request is None:
+            hourly = format_interval(q.price_per_chip_hour, (1, q.price_ratio(self.machine.chip)))
+            paid = format_interval(self.usd_per_million, self.price_interval)
+            rows.append(("Price", f"${paid} per million output tokens at ${hourly} per used chip-hour"))
+        return rows
+
+    def _fleet_rows(self):
+        """Return the machines of a fleet, those with disaggregated prefill, and how their engine schedules."""
+        rows = self.fleet.rows()
+        if apart := self.disaggregated:
+            at = apart.estimate
+            times = f"TPOT {format_time(at.tpot)}, TTFT {format_time(at.ttft)}, by formula"
+            rows += [("Disaggregated", times), *(("", text) for _, text in apart.rows())]
+        server = self.fleet.server
+        policy = server.scheduler.summary(server.costs.in_step)
+        simulated = self.fleet.estimate.requests
+        means = f"means of {simulated:,} simulated requests, TPOT over all tokens"
+        return [*rows, ("Engine", f"{policy}; {means}")]
+
+    def _speedup_rows(self):
+        """Return what each resource doubled would gain, and what narrower weights would."""
+        rows = []
         if self.speedup_if_doubled:
             gains = sorted(self.speedup_if_doubled.items(), key=lambda gain: -gain[1])
             worth = [f"{name} × {gain:.3g}" for name, gain in gains if gain >= _MIN_SPEEDUP_SHOWN]
-            alone = ", without drafts" if q.draft_tokens else ""
+            alone = ", without drafts" if self.question.draft_tokens else ""
             worth.append(f"anything else × {_MIN_SPEEDUP_SHOWN} at most{alone}")
             rows.append(("If 2x better", ", ".join(worth)))
         if self.narrower:
@@ -346,14 +362,14 @@ class Answer(Screen):
                 for name, gain in self.narrower.items()
             )
             rows.append(("Fewer bits", ", ".join(fewer)))
-        if self.launched and (held := self.cache_tokens):
-            low, here, high = (format_number(float(f"{n:.3g}")) for n in held)
-            times = f"{format_number(held[1] / self.max_model_len)} times {self.max_model_len:,.0f}"
-            each = " in each copy" if q.deployment.layout.dp > 1 else ""
-            said = f"should say: KV cache of {here} tokens ({low} to {high}), {times}{each}"
-            rows.append(("Engine's log", said))
-        commands = [*self.commands.values(), *self.no_command] if self.launched else []
-        return title, rows, [*self.notes, *(f"Caution: {caution}." for caution in self.warnings), *commands]
+        return rows
+
+    def _log(self):
+        """Say what an engine's log should say at its start."""
+        low, here, high = (format_number(float(f"{n:.3g}")) for n in self.cache_tokens)
+        times = f"{format_number(self.cache_tokens[1] / self.max_model_len)} times {self.max_model_len:,.0f}"
+        each = " in each copy" if self.question.deployment.layout.dp > 1 else ""
+        return f"should say: KV cache of {here} tokens ({low} to {high}), {times}{each}"
 
     def _repr_html_(self):
         """The table, and below it a bar of the terms of the step."""
@@ -581,12 +597,12 @@ def _fleets(question, simulated):
 
 def _overload_reason(question):
     """Explain why this number of machines is overloaded."""
-    enough = queueing.fleet(question.replace(replicas=None, prefill_replicas=None), simulated=False)
-    if enough is None:
+    fleet = queueing.fleet(question.replace(replicas=None, prefill_replicas=None), simulated=False)
+    if fleet is None:
         return "no number of machines has a steady state"
     kinds = (
-        (question.replicas, enough.replicas, enough.server, "machine"),
-        (question.prefill_replicas, enough.prefill_replicas, enough.server_that_reads, "prefill machine"),
+        (question.replicas, fleet.replicas, fleet.server, "machine"),
+        (question.prefill_replicas, fleet.prefill_replicas, fleet.server_that_reads, "prefill machine"),
     )
     load, machines, least, name = max(
         (server.load(question.request_rate / machines), machines, least, name)
@@ -595,7 +611,7 @@ def _overload_reason(question):
     )
     return OVERLOAD_MESSAGE.format(
         machines=machines, some=f"{name}s" if machines > 1 else name, enough=least,
-        load=f"{load:.0%}", most=f"{1 / enough.factor:.0%}",
+        load=f"{load:.0%}", most=f"{1 / fleet.factor:.0%}",
     )  # fmt: skip
 
 

@@ -1,11 +1,34 @@
 """Kinds of attention that no paper has: over pooled positions, and with a recurrent state in place of a cache.
 
-They have the methods of the kinds in :mod:`inferlib.attention`.
+They have the methods of the kinds in :mod:`inferlib.attention`, which may have an :class:`Indexer` too.
 """
 
-from inferlib.attention import FLOP_PER_WEIGHT, AttentionKind, Indexer, capped, triangle
-from inferlib.equation import quantity
+from inferlib.attention import FLOP_PER_WEIGHT, AttentionKind, capped, triangle
+from inferlib.equation import Record, quantity
 from inferlib.ops import floor, minimum
+
+
+class Indexer(Record):
+    """Lightning indexer: a few narrow heads that score positions (or blocks of them) for sparse attention.
+
+    It caches one key for all its heads. ``weighted``: a projection computes the weight of each head.
+    """
+
+    n_heads: float = quantity("heads of the indexer")
+    head_dim: float = quantity("width of a head of the indexer")
+    query_input: float = quantity("width of the input of its queries, if not d_model", default=None)
+    norms: float = quantity("parameters of its norms", default=0)
+    weighted: bool = True
+
+    def matrices(self, d_model):
+        """Weights of its projections, by name."""
+        source = d_model if self.query_input is None else self.query_input
+        found = {"index query": source * self.n_heads * self.head_dim, "index key": d_model * self.head_dim}
+        return found | ({"index weights": d_model * self.n_heads} if self.weighted else {})
+
+    def flops(self):
+        """FLOP to score one cached key."""
+        return FLOP_PER_WEIGHT * self.n_heads * self.head_dim
 
 
 class CompressedAttention(AttentionKind):

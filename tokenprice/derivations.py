@@ -1,34 +1,28 @@
 """Derivations of the kernel model: from the roofline, prefill interference, and the price of input and output."""
 
-from functools import partial
-
-from inferlib.equation import derivation, symbol, symbolic
+from inferlib.equation import in_notation, solved, symbolic
 from inferlib.optional_imports import sympy as sp
 from inferlib.principles import roofline
 from inferlib.system import Accelerator
 from tokenprice import kernels, prefill, queueing, request
 from tokenprice.kernels import Kernel, Link
 
-derivation = partial(derivation, "serving", chapter="kernel_model")
-
-_symbol = partial(symbol, "serving")
+derivation, symbol, equals = in_notation("serving", "kernel_model")
 CHIP, KERNEL, LINK = (symbolic(kind, "serving") for kind in (Accelerator, Kernel, Link))
 
-DATA, WORK, COUNT, MESSAGE = (_symbol(name) for name in ("data", "work", "count", "message"))
+DATA, WORK, COUNT, MESSAGE = symbol("data work count message")
 
 
 @derivation(proves=kernels.step_time)
 def from_the_roofline():
     """From the roofline to the kernel model in five steps."""
-    layers = _symbol("n_layers")
-    inner = _symbol("inner")
-    left = _symbol("step_time")
+    layers, inner, left = symbol("n_layers inner step_time")
     bound = roofline.roofline_time(CHIP, WORK, DATA, 1)
     attained = sp.Max(kernels.read_time(KERNEL, CHIP, DATA), kernels.work_time(KERNEL, CHIP, WORK))
     kernel = kernels.kernel_time(KERNEL, CHIP, DATA, WORK, COUNT, inner)
     reduced = kernel + 2 * layers * kernels.reduce_time(LINK, MESSAGE)
-    whole = reduced + _symbol("engine_time")
-    names = [_symbol(name) for name in ("kernels", "attention", "experts", "reduces", "engine")]
+    whole = reduced + symbol("engine_time")
+    names = symbol("kernels attention experts reduces engine")
     return (
         "The roofline: bytes over bandwidth or arithmetic over peak, on one chip's part.",
         sp.Eq(left, bound),
@@ -48,17 +42,17 @@ def from_the_roofline():
 @derivation(proves=prefill.prefill_interference)
 def prompts_of_others():
     """In a closed loop, the machine time of all users' requests adds up to the time that each user waits."""
-    users, output, reading, step = map(_symbol, ("users", "output_tokens", "prompt_time", "step"))
+    users, output, reading, step = symbol("users output_tokens prompt_time step")
     shared = users * request.machine_time(reading, output, step, users)
-    waits = _symbol("others")
+    waits = symbol("others")
     own = reading + output * (step + waits)
     return (
         "During one user's request the machine prefills one prompt of every user and decodes their answers together.",
-        sp.Eq(_symbol("seconds"), sp.expand(shared)),
+        equals("seconds", sp.expand(shared)),
         "In the same time the user waits for the prefill of their own prompt and then for every token.",
-        sp.Eq(_symbol("seconds"), own),
+        equals("seconds", own),
         "Both are the same time.",
-        sp.Eq(waits, sp.factor(sp.solve(sp.Eq(own, sp.expand(shared)), waits)[0])),
+        sp.Eq(waits, sp.factor(solved(own, sp.expand(shared), waits))),
     )
 
 
@@ -66,8 +60,7 @@ def prompts_of_others():
 def burst_and_steady_state():
     """How many prompts are ahead of a new one, in a closed loop whose users all begin at once."""
     i = sp.Symbol("i")
-    users, group, burst, ahead = (_symbol(name) for name in ("users", "group", "burst", "prompts_ahead"))
-    pack = _symbol("pack")
+    users, group, burst, ahead, pack = symbol("users group burst prompts_ahead pack")
     first = sp.summation(i * pack, (i, 1, users / pack)) / (users / pack)
     whole = burst * first + (1 - burst) * group
     return (
@@ -84,11 +77,11 @@ def burst_and_steady_state():
 def output_over_input():
     """Why a token of output costs more than one of input."""
     weights = sp.Symbol("W", positive=True)
-    batch = _symbol("batch")
+    batch = symbol("batch")
     reading = kernels.read_time(KERNEL, CHIP, weights)
     per_output = reading / batch
     per_input = kernels.work_time(KERNEL, CHIP, 2 * weights)
-    even = sp.solve(sp.Eq(per_output, per_input), batch)[0]
+    even = solved(per_output, per_input, batch)
     return (
         "A step reads W bytes of 8-bit weights for b tokens, one for each user.",
         sp.Eq(sp.Symbol(r"t_{\text{out}}"), per_output),
@@ -102,17 +95,16 @@ def output_over_input():
 @derivation()
 def capacity_of_a_copy():
     """How many requests per second a copy serves that is never idle."""
-    sequences, output, again, copies = map(_symbol, ("sequences", "output_tokens", "again", "copies"))
-    prompts = _symbol("prompts")
-    slowest = _symbol("longest_pack")
+    sequences, output, again, copies = symbol("sequences output_tokens again copies")
+    prompts, slowest = symbol("prompts longest_pack")
     group = 1 + again
     begun = sequences / output * group
-    served = queueing.capacity(sequences, output, _symbol("step"), _symbol("prompt_time"), copies, again)
+    served = queueing.capacity(sequences, output, *symbol("step prompt_time"), copies, again)
     return (
         "In a step as many prompts begin as answers end; where memory is full, some prompts are prefilled again.",
         sp.Eq(prompts, begun),
         "Copies in lockstep wait for the copy that prefills most prompts.",
-        sp.Eq(slowest, queueing.longest_pack(prompts, copies, group, _symbol("most"))),
+        sp.Eq(slowest, queueing.longest_pack(prompts, copies, group, symbol("most"))),
         "So the rate of a copy is the answers that end in a step, divided by the time of the step and its prefills.",
-        sp.Eq(_symbol("capacity"), served.subs(queueing.longest_pack(begun, copies, group), slowest)),
+        equals("capacity", served.subs(queueing.longest_pack(begun, copies, group), slowest)),
     )

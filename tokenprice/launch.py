@@ -203,19 +203,8 @@ class Launch:
         if model is not None:
             found |= self._formats(model)
         found |= self._asked(given)
-        eager = said.get("eager") or str(said.get("level")) == "0" or said.get("graphs") == "NONE"
-        free = self.engine == "trtllm" and "memory_utilization" in said  # a share that only this engine has
-        if eager or launched or free:
-            found["engine"] = "eager" if eager else f"{self.engine} {self.version}".strip()
-        machine = given.get("machine")
-        placed = launched or any(name in said for name in (*DEGREES, "experts", "spread", "attention_dp"))
-        if model is not None and placed:
-            found["layout"], count = self.layout(model, machine)
-            if machine is not None:
-                found["machine"] = machine = self._machine(machine, count, notes)
-        if "static" in said and machine is not None:  # SGLang's fraction covers weights and KV cache only
-            own = engine_workspace(found.get("layout", Layout()).tp) / calibration.memory(machine.chip)
-            found["memory_utilization"] = min(said["static"] + own, 1)
+        found |= self._engine_and_version(launched)
+        found |= self._placed(model, given.get("machine"), notes)
         found |= self._drafted(given, notes)
         prompt, output = (given.get(name, found.get(name)) for name in ("prompt_tokens", "output_tokens"))
         if prompt is None:  # a single step
@@ -230,6 +219,28 @@ class Launch:
         if self.idle:
             notes.append(f"Without effect: {', '.join(dict.fromkeys(self.idle))}.")
         return found, tuple(notes)
+
+    def _engine_and_version(self, launched):
+        """Return the engine with its version, or the one that launches kernels one by one."""
+        said = self.said
+        if said.get("eager") or str(said.get("level")) == "0" or said.get("graphs") == "NONE":
+            return {"engine": "eager"}
+        free = self.engine == "trtllm" and "memory_utilization" in said  # a share that only this engine has
+        return {"engine": f"{self.engine} {self.version}".strip()} if launched or free else {}
+
+    def _placed(self, model, machine, notes):
+        """Return the layout, the chips that it takes, and SGLang's share of their memory."""
+        said = self.said
+        found = {}
+        placed = any(name in said for name in ("model", *DEGREES, "experts", "spread", "attention_dp"))
+        if model is not None and placed:
+            found["layout"], count = self.layout(model, machine)
+            if machine is not None:
+                found["machine"] = machine = self._machine(machine, count, notes)
+        if "static" in said and machine is not None:  # SGLang's fraction covers weights and KV cache only
+            own = engine_workspace(found.get("layout", Layout()).tp) / calibration.memory(machine.chip)
+            found["memory_utilization"] = min(said["static"] + own, 1)
+        return found
 
     def _model(self):
         """Load the model of the command; if it is a path, by its last part, its served name, or the Hub's cache."""

@@ -14,8 +14,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 from inferlib import validation
-from inferlib.attention import Attention, Indexer
+from inferlib.attention import Attention
 from tokenprice import calibration, catalog, parsing, sparse_attention, workload
+from tokenprice.attention import Indexer
 from tokenprice.decode import unsupported_reason
 from tokenprice.question import SLO, Question, recorded
 from tokenprice.speculation import with_head

@@ -641,7 +641,7 @@ def given(options, chips=None, kinds=(Question,), leave_out=()):
     """
     chips = validation.instance("chips", {} if chips is None else chips, Mapping)
     options = aliases.resolve(options)
-    launched, options = launch.split(options, {*Question.names(), *SLO.names(), "prices"})
+    command, options = launch.split(options, {*Question.names(), *SLO.names(), "prices"})
     for name in ("machine", "prefill_machine"):
         if isinstance(options.get(name), str):
             options[name] = parsing.parse_machine(name, options[name], chips)
@@ -650,11 +650,11 @@ def given(options, chips=None, kinds=(Question,), leave_out=()):
     for name in options:
         validation.one_of("option", name, known)
     found = {name: value for kind in kinds for name, value in kind.parse(options).items()}
-    notes, engine = (), ()
-    if launched is not None:
-        settings, notes = launched.question(found)
-        if notes or "model" in launched.said:
-            engine = launched.engine, launched.said.get("longest")
+    notes, launched = (), ()
+    if command is not None:
+        settings, notes = command.question(found)
+        if notes or "model" in command.said:
+            launched = command.engine, command.said.get("longest")
         settings = {name: value for name, value in settings.items() if name not in leave_out}
         found = Question.parse(settings) | found
         if "machine" in settings:
@@ -669,8 +669,8 @@ def given(options, chips=None, kinds=(Question,), leave_out=()):
         found["price"], _, found["price_max"] = prices[machine.chip.name]
     if reader and reader.chip.name in prices:
         chip = reader.chip.replace(price=prices[reader.chip.name][0])
-        found["prefill_machine"] = System(chip, reader.count, reader.domain)
-    return found, notes, engine
+        found["prefill_machine"] = reader.replace(chip=chip)
+    return found, notes, launched
 
 
 def question_and_slo(question, machine, promise, options, chips=None, leave_out=None):

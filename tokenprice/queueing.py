@@ -305,16 +305,15 @@ class Server:
         return SteadyState(self.load(arrivals), running, waits, gap, first, len(played.first))
 
 
-def server_of(question, profile=None) -> Server:
-    """Return the machine for a question's requests; ``profile``: of its prefill, if it prefills itself."""
+def server_of(question, profile) -> Server:
+    """Return the machine that decodes a question's requests; ``profile``: of their prefill, there or elsewhere."""
     deployment = question.deployment
     lanes = deployment.layout.lanes
     scheduler = deployment.scheduler
     shared = question.shared_prefix or 0
-    prompts = profile.own if profile else tuple(workload.uncached_tokens(question.prompt_tokens, shared))
-    fresh, passes = (
-        (profile.fresh_tokens, profile.passes) if profile else ((0,) * len(prompts), (0.0,) * len(prompts))
-    )
+    prompts, fresh, passes = profile.own, profile.fresh_tokens, profile.passes
+    if question.reader:
+        fresh, passes = (0,) * len(prompts), (0.0,) * len(prompts)
     room = question.max_sequences()
     context = question.workload.context
     held = (2 * context - question.prompt_tokens if scheduler.reserve else context) - shared
@@ -324,7 +323,7 @@ def server_of(question, profile=None) -> Server:
         step, tokens, prompts, fresh, passes, question.answers, deployment.software.door, 0.0, int(deployment.in_step),
     )  # fmt: skip
     busy = Server(costs, scheduler, float(question.output_tokens), held, lanes)
-    if profile is None:
+    if question.reader:
         return busy
     full = lanes * busy.sequences
     if not question.request_rate:
@@ -537,7 +536,7 @@ def fleet(
 
     @same
     def server(n):
-        return server_of(question, None if prefill_machine else profile(n))
+        return server_of(question, profile(n))
 
     @same
     def reading(n):
@@ -546,7 +545,7 @@ def fleet(
     def mean(users, n):  # the request on a machine with this many users
         users = max(min(users, room), 1)
         step = roomy.step(max(users, lanes), question.workload.context)
-        request = request_for(question, profile(n), step, users)
+        request = request_for(question, profile(n), users, step)
         return with_cautions(request, question, users)
 
     one = mean(lanes, 1)

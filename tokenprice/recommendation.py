@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import islice
 from math import ceil, floor, inf, log10
@@ -22,7 +22,7 @@ from tokenprice.parsing import parse_bool, parse_int
 from tokenprice.progress import progress
 from tokenprice.question import CHOSEN, SLO, Question, question_and_slo
 from tokenprice.queueing import Fleet, fleet
-from tokenprice.request import Request, decode_step, prefill_profile, request_for, with_cautions
+from tokenprice.request import Request, prefill_profile, request_for, with_cautions
 from tokenprice.signatures import DecideOptions
 from tokenprice.simulation import simulate_requests
 from tokenprice.uncertainty import load_calibration
@@ -272,12 +272,6 @@ class Decision(formatting.Screen):
         cached = self.best.request.cached_tokens if self.best else 0.0
         return page_link(self.question, self.slo, cached, **self.asked, **more)
 
-    def table(self):
-        """The offers as a pandas DataFrame, cheapest first."""
-        from inferlib.optional_imports import pandas as pd
-
-        return pd.DataFrame([offer.row() for offer in self.offers])
-
     def frontier(self):
         """Cost against the speed of one user, as a DataFrame of points that no other machine beats within the SLO.
 
@@ -303,42 +297,13 @@ class Decision(formatting.Screen):
 
         ``why``: also list the chips that were not tried.
         """
-        title = ""
-        rows = []
-        below = []
+        title, rows, below = "", [], []
         if self.best is None:
             title = f"{self.question.model.name}: no machine would {goal(self.slo)}."
             rows = [("", of_chip(m.count, m.chip), m.layout, m.reason, m.detail) for m in self.nearest()]
         else:
-            footnotes = {}
-            asked_slow = self.question.request_rate and not self.sure and not self.best.simulations
-            for place, offer in enumerate(self.offers[:most], 1):
-                notes = [offer.surely()] if asked_slow and place <= OFFERS_SHOWN else []
-                marks = (footnotes.setdefault(note, len(footnotes) + 1) for note in [*notes, *offer.notes])
-                cells = {
-                    name: text
-                    for name, text in offer.cells().items()
-                    if name not in offer_columns()["details"]
-                }
-                rows.append({"": f"{place}", **cells, "notes": "".join(f"[{n}]" for n in marks)})
-            columns = dict.fromkeys(name for row in rows for name, text in row.items() if text)
-            rows = [tuple(columns), *(tuple(row.get(name, "") for name in columns) for row in rows)]
-            below = [f"[{n}] {note}" for note, n in footnotes.items()]
-            said = f"Intervals hold {100 * load_calibration()['confidence']:.0f} % of cases"
-            if self.best.simulations:
-                many = len(self.best.simulations[0].first)
-                said += (
-                    f"; p99, up to the first digit left to chance, and kept: of {many:,} simulated requests"
-                )
-            elif self.question.request_rate:
-                said += "; means of simulated requests, TPOT over all tokens"
-                said += ": give tpot_p99 or ttft_p99 for 99 of 100 requests"
-            below.append(f"{said}.")
-            if len(self.offers) > most:
-                rest = self.offers[most:]
-                unsimulated = sum(not one.fleet.simulated for one in rest if one.fleet)
-                by_formula = f", {unsimulated} of them by formula, not simulated" if unsimulated else ""
-                below.append(f"{len(rest)} more machines {goal(self.slo)}{by_formula}.")
+            rows, footnotes = self._shown(self.offers[:most])
+            below = [*footnotes, self._meaning(), *self._unshown(self.offers[most:])]
         if self.narrower:
             below.append(f"{self.narrower}.")
         if self.why_not:
@@ -351,6 +316,41 @@ class Decision(formatting.Screen):
             some = f"Chips not tried, for want of a price, a power or timed kernels: {len(self.left_out)}"
             below.append(f"{some}; --why, in Python .left_out, names them.")
         return title, rows, below
+
+    def _shown(self, offers):
+        """Return the table of offers, with its head, and its footnotes."""
+        numbers = {}
+        asked_slow = self.question.request_rate and not self.sure and not self.best.simulations
+        rows = []
+        for place, offer in enumerate(offers, 1):
+            notes = [offer.surely()] if asked_slow and place <= OFFERS_SHOWN else []
+            marks = (numbers.setdefault(note, len(numbers) + 1) for note in [*notes, *offer.notes])
+            cells = {
+                name: text for name, text in offer.cells().items() if name not in offer_columns()["details"]
+            }
+            rows.append({"": f"{place}", **cells, "notes": "".join(f"[{n}]" for n in marks)})
+        columns = dict.fromkeys(name for row in rows for name, text in row.items() if text)
+        table = [tuple(columns), *(tuple(row.get(name, "") for name in columns) for row in rows)]
+        return table, [f"[{n}] {note}" for note, n in numbers.items()]
+
+    def _meaning(self):
+        """Say what the intervals hold, and of what requests the times are."""
+        said = f"Intervals hold {100 * load_calibration()['confidence']:.0f} % of cases"
+        if self.best.simulations:
+            many = len(self.best.simulations[0].first)
+            said += f"; p99, up to the first digit left to chance, and kept: of {many:,} simulated requests"
+        elif self.question.request_rate:
+            said += "; means of simulated requests, TPOT over all tokens"
+            said += ": give tpot_p99 or ttft_p99 for 99 of 100 requests"
+        return f"{said}."
+
+    def _unshown(self, offers):
+        """Count the offers that are not shown, and those of them that were not simulated."""
+        if not offers:
+            return []
+        unsimulated = sum(not one.fleet.simulated for one in offers if one.fleet)
+        by_formula = f", {unsimulated} of them by formula, not simulated" if unsimulated else ""
+        return [f"{len(offers)} more machines {goal(self.slo)}{by_formula}."]
 
     @property
     def commands(self) -> dict:
@@ -425,9 +425,37 @@ def decide(
     sure = parse_bool("sure", sure)
     free = {*CHOSEN, "requests_per_user", "fixed_lengths", "max_num_batched_tokens"} - {"concurrency"}
     shown, promise = question_and_slo(question, None, promise, options, own, free)
-    many = shown.concurrency
-    q = shown.replace(concurrency=None) if shown.is_request else shown
-    if not q.is_request or q.machine is not None or q.layout is not None or many and q.request_rate:
+    for name, value in (("chips", chips), ("counts", counts), ("layouts", layouts)):
+        if isinstance(value, (list, tuple)) and not value:
+            raise ValueError(f"{name} is {value!r}, but must hold at least one; leave it out to try all")
+    q = _without_machine(shown)
+    offered, left_out = _offered(chips, prices, q.electricity)
+    several = [counts] if isinstance(counts, (int, str)) else counts or ()
+    given = list(dict.fromkeys(parse_int("counts", n) for n in several))
+    search = _Search(q, promise, sure, shown.concurrency, given, layouts).over(offered)
+    if offered and not (search.offers or search.misses):
+        said = validation.shown(layouts)
+        raise ValueError(
+            f"counts is {given or None} and layouts is {said}, but no layout uses all chips of a machine"
+        )
+    found = search.ranked()
+    if q.request_rate and not sure and not promise.percentiles:
+        found[:OFFERS_SHOWN] = search.with_sure(found[:OFFERS_SHOWN], offered)
+    found = [one.numbered() if one.fleet else one for one in found]
+    asked = {"chips": chips, "counts": counts, "layouts": layouts, "prices": prices or None}
+    more = [] if promise.percentiles else [*search.in_fewer_bits(found, offered)]
+    if layouts is None and not promise.percentiles:
+        more += search.in_stages(found, offered)
+    narrower = ". ".join(more)
+    tried = tuple(search.points), tuple(search.misses)
+    return Decision(shown, promise, tuple(found), *tried, left_out, sure, narrower, asked)
+
+
+def _without_machine(question):
+    """Return the requests for which machines are sought, users left out; ValueError if a machine or more is chosen."""
+    q = question.replace(concurrency=None) if question.is_request else question
+    chosen = q.machine is not None or q.layout is not None
+    if not q.is_request or chosen or question.concurrency and q.request_rate:
         raise ValueError(
             "decide chooses machine and layout itself: give model, prompt_tokens, output_tokens, and concurrency or "
             "request_rate"
@@ -439,82 +467,7 @@ def decide(
         raise ValueError(
             "decide takes no drafts, prefill_machine, max_num_batched_tokens or price; give prices with prices="
         )
-    for name, value in (("chips", chips), ("counts", counts), ("layouts", layouts)):
-        if isinstance(value, (list, tuple)) and not value:
-            raise ValueError(f"{name} is {value!r}, but must hold at least one; leave it out to try all")
-    offers, left_out = _offered(chips, prices, q.electricity)
-    several = [counts] if isinstance(counts, (int, str)) else counts or ()
-    given = list(dict.fromkeys(parse_int("counts", n) for n in several))
-    do = goal(promise)
-
-    def searched(offers, sure, q=q, layouts=layouts):
-        search = _Search(q, promise, sure, many)
-        for chip, (seller, highest) in progress(offers, "chips"):
-            for n in given or machine_sizes(chip):
-                for layout in _layouts(layouts, q.model, chip, n):
-                    asked = q.replace(machine=System(chip, n), layout=layout, price_max=highest)
-                    search.ask(asked, seller)
-        return search
-
-    def in_fewer_bits(best):
-        """Describe narrower weights that meet the SLO for less on the best offer's chip, or at all if no offer does."""
-        own = [one for one in offers if best is None or one[0].name == best.system.chip.name]
-        for weights in ("fp8", "fp4"):
-            able = [one for one in own if weights in {*fewer_bits(one[0], q.formats[0])} & {*one[0].peaks}]
-            search = searched(able, sure, q.replace(weights=weights))
-            other = min(search.offers, key=search.place, default=None)
-            paid = [one.hourly if many else one.dollars for one in (other, best) if one]
-            less = 1 - paid[0] / paid[1] if other and best else 1
-            if other and less >= 0.01:
-                yield _in_fewer_bits(q.model, weights, other, do + (f" for {less:.0%} less" if best else ""))
-
-    def in_stages(found):
-        """Name pipeline stages within a machine that meet the SLO for much less on the chips of the offers shown."""
-        if found and found[0].system.count == 1:
-            return  # a chip alone sends nothing
-        shown = {one.system.chip.name for one in found[:OFFERS_SHOWN]}
-        own = [one for one in offers if not shown or one[0].name in shown]
-        search = searched(own, sure, layouts=_stages)
-        other = min(search.offers, key=search.place, default=None)
-        less = 1 - other.ranked / found[0].ranked if other and found else 1
-        if other and less >= MUCH_LESS:
-            cheaper = f" for {less:.0%} less" if found else ""
-            yield IN_STAGES.format(
-                layout=format_layout(other.layout), chips=_rented(other), do=do, cheaper=cheaper
-            )
-
-    search = searched(offers, sure)
-    if offers and not (search.offers or search.misses):
-        said = validation.shown(layouts)
-        raise ValueError(
-            f"counts is {given or None} and layouts is {said}, but no layout uses all chips of a machine"
-        )
-    found = sorted(search.offers, key=search.place)
-    if promise.percentiles:
-        found = search.simulated(found, SIMULATED, search.percentiles)
-        rest = {f"{one.system} {one.layout}": one.question for one in found[SIMULATED:]}
-        for asked in rest.values():
-            search._miss(asked, DEARER, "by formula, or as far as simulated")
-        del found[SIMULATED:]
-    elif q.request_rate:
-        found = search.simulated(found, OFFERS_SHOWN, search.means)
-    if q.request_rate and not sure and not promise.percentiles:
-        cheapest = {}
-        for chip in dict.fromkeys(offer.system.chip.name for offer in found[:OFFERS_SHOWN]):
-            slow = searched([one for one in offers if one[0].name == chip], True)
-            cheapest[chip] = next((one.fleet for one in slow.simulated(slow.offers, 1, slow.means)), None)
-        found[:OFFERS_SHOWN] = [
-            replace(one, sure=one.fleet if search.sure_of(one) else cheapest.get(one.system.chip.name))
-            for one in found[:OFFERS_SHOWN]
-        ]
-    found = [one.numbered() if one.fleet else one for one in found]
-    asked = {"chips": chips, "counts": counts, "layouts": layouts, "prices": prices or None}
-    more = [] if promise.percentiles else [*in_fewer_bits(found[0] if found else None)]
-    if layouts is None and not promise.percentiles:
-        more += in_stages(found)
-    narrower = ". ".join(more)
-    tried = tuple(search.points), tuple(search.misses)
-    return Decision(shown, promise, tuple(found), *tried, left_out, sure, narrower, asked)
+    return q
 
 
 def goal(promise):
@@ -577,8 +530,8 @@ def _offered(chips, prices, electricity=None):
         lowest, seller, highest = stated.get(chip.name, (chip.price, seller, None))
         if lowest is None:
             left_out[chip.name] = "because no price is known (give prices=)"
-        elif not asked and chip.name not in own and calibration.fallback_chip(chip.name) != chip.name:
-            left_out[chip.name] = "because its kernels were not timed (name it in chips= to try it)"
+        elif not (asked or chip.name in {*own, *stated}) and calibration.fallback_chip(chip.name) != chip.name:
+            left_out[chip.name] = "because its kernels were not timed (name it in chips= or prices= to try it)"
         elif electricity and chip.power is None:
             left_out[chip.name] = "because its power is not known, and electricity has a price"
         else:
@@ -586,17 +539,90 @@ def _offered(chips, prices, electricity=None):
     return found, left_out
 
 
+@dataclass
 class _Search:
     """The search for offers, points and misses, machine by machine; the SLO is compared with the numbers shown."""
 
-    def __init__(self, question, promise, sure, many=None):
-        self.q = question
-        self.promise = promise
-        self.sure = sure
-        self.many = many
-        self.offers = []
-        self.points = []
-        self.misses = []
+    q: Question
+    promise: SLO
+    sure: bool
+    concurrency: float | None  # users of all machines
+    counts: list
+    layouts: object
+    offers: list = field(default_factory=list, init=False)
+    points: list = field(default_factory=list, init=False)
+    misses: list = field(default_factory=list, init=False)
+
+    def over(self, offered):
+        """Ask about all machines with the offered chips; return the search."""
+        for chip, (seller, highest) in progress(offered, "chips"):
+            for n in self.counts or machine_sizes(chip):
+                for layout in _layouts(self.layouts, self.q.model, chip, n):
+                    asked = self.q.replace(machine=System(chip, n), layout=layout, price_max=highest)
+                    self.ask(asked, seller)
+        return self
+
+    @property
+    def cheapest(self):
+        """The cheapest offer, or None."""
+        return min(self.offers, key=self.place, default=None)
+
+    def ranked(self):
+        """Return the offers, cheapest first; those simulated that are shown, if requests arrive or have percentiles."""
+        found = sorted(self.offers, key=self.place)
+        if self.promise.percentiles:
+            found = self.simulated(found, SIMULATED, self.percentiles)
+            rest = {f"{one.system} {one.layout}": one.question for one in found[SIMULATED:]}
+            for asked in rest.values():
+                self._miss(asked, DEARER, "by formula, or as far as simulated")
+            return found[:SIMULATED]
+        return self.simulated(found, OFFERS_SHOWN, self.means) if self.q.request_rate else found
+
+    def with_sure(self, found, offered):
+        """Return offers with the fleet that meets the SLO at the slow end too: their own, or the chip's cheapest."""
+        cheapest = {}
+        for chip in dict.fromkeys(offer.system.chip.name for offer in found):
+            slow = replace(self, sure=True).over([one for one in offered if one[0].name == chip])
+            cheapest[chip] = next((one.fleet for one in slow.simulated(slow.offers, 1, slow.means)), None)
+        return [
+            replace(
+                one, sure=one.fleet if self._kept(one.fleet.slow_end) else cheapest.get(one.system.chip.name)
+            )
+            for one in found
+        ]
+
+    def in_fewer_bits(self, found, offered):
+        """Describe narrower weights that meet the SLO for less on the best offer's chip, or at all if no offer does."""
+        (best,) = found[:1] or [None]
+        own = [one for one in offered if best is None or one[0].name == best.system.chip.name]
+        do = goal(self.promise)
+        narrow = self.q.formats[0]
+        for weights in ("fp8", "fp4"):
+            able = [one for one in own if weights in {*fewer_bits(one[0], narrow)} & {*one[0].peaks}]
+            other = replace(self, q=self.q.replace(weights=weights)).over(able).cheapest
+            paid = [one.hourly if self.concurrency else one.dollars for one in (other, best) if one]
+            less = 1 - paid[0] / paid[1] if other and best else 1
+            if other and less >= 0.01:
+                yield _in_fewer_bits(
+                    self.q.model, weights, other, do + (f" for {less:.0%} less" if best else "")
+                )
+
+    def in_stages(self, found, offered):
+        """Name pipeline stages within a machine that meet the SLO for much less on the chips of the offers shown."""
+        if found and found[0].system.count == 1:
+            return  # a chip alone sends nothing
+        shown = {one.system.chip.name for one in found[:OFFERS_SHOWN]}
+        own = [one for one in offered if not shown or one[0].name in shown]
+        other = replace(self, layouts=_stages).over(own).cheapest
+        less = 1 - other.ranked / found[0].ranked if other and found else 1
+        if other and less >= MUCH_LESS:
+            cheaper = f" for {less:.0%} less" if found else ""
+            yield IN_STAGES.format(
+                layout=format_layout(other.layout),
+                chips=_rented(other),
+                do=goal(self.promise),
+                cheaper=cheaper,
+            )
 
     def ask(self, q, seller):
         """Ask a question with one machine and layout: an offer or a miss, and points of the frontier."""
@@ -616,7 +642,7 @@ class _Search:
             return self._fleet(q, seller)
         read = prefill_profile(q)
         ladder = np.array([2**k for k in range(rounds.bit_length())])
-        tried = self._served(q, read, dp * ladder)
+        tried = request_for(q, read, dp * ladder)
         self._keep(tried, q, dp * ladder)
         kept = ladder[~self._too_slow(tried, q)]
         if not len(kept):
@@ -624,21 +650,17 @@ class _Search:
         high = min(2 * int(kept[-1]), rounds + 1)
         users = dp * self._most(q, read, int(kept[-1]), high)
         replicas = 0
-        if self.many:  # the fewest machines for all users, each with its share
-            replicas = ceil(self.many / users)
-            users = dp * ceil(self.many / (replicas * dp))
-            alone = self._served(q, read, np.array([users]))
+        if self.concurrency:  # the fewest machines for all users, each with its share
+            replicas = ceil(self.concurrency / users)
+            users = dp * ceil(self.concurrency / (replicas * dp))
+            alone = request_for(q, read, np.array([users]))
             if self._too_slow(alone, q)[0]:
                 return self._miss(q, *self._why(alone, q))
         if users not in dp * ladder:
             one = np.array([users])
-            self._keep(self._served(q, read, one), q, one)
-        request = with_cautions(self._served(q, read, users), q, users)
+            self._keep(request_for(q, read, one), q, one)
+        request = with_cautions(request_for(q, read, users), q, users)
         self._offer(q, request, seller, replicas=replicas)
-
-    def sure_of(self, offer):
-        """Whether the fleet of an offer meets the SLO at the slow end too."""
-        return self._kept(offer.fleet.slow_end)
 
     def place(self, offer):
         """Sort key of offers: price, whether they miss the SLO at the slow end, TPOT, ep; to nine digits.
@@ -648,7 +670,7 @@ class _Search:
         price, tpot = (float(f"{value:.9g}") for value in (offer.ranked, offer.request.tpot))
         if offer.fleet:
             kinds = bool(self.promise.percentiles and offer.fleet.prefill_machine)
-            return price, kinds, not self.sure_of(offer), tpot, offer.layout.ep
+            return price, kinds, not self._kept(offer.fleet.slow_end), tpot, offer.layout.ep
         return price, 0 if offer.replicas else offer.system.count, tpot, offer.layout.ep
 
     def _fleet(self, q, seller):
@@ -666,7 +688,7 @@ class _Search:
             found.append((limited, many and replace(many, max_num_seqs=limit[0])))
         found = [one for one in found if one[1]]
         if not found:
-            alone = self._served(q, prefill_profile(q), np.array([q.layout.dp]))
+            alone = request_for(q, prefill_profile(q), np.array([q.layout.dp]))
             return self._miss(q, *self._why(alone, q))
         # All have one price per chip; with equally many chips, a fleet that meets the SLO at the slow end too comes
         # first.
@@ -724,13 +746,10 @@ class _Search:
             many = replace(many, max_num_seqs=old.max_num_seqs)
             yield replace(offer, request=many.request, fleet=many)
         else:
-            self._miss(q, *self._late(old))
-
-    def _late(self, many):
-        """Return what a simulated fleet misses: reason, detail, factor."""
-        token, *first = self._times_over(many.estimate.tpot, many.estimate.ttft)
-        reason = TOO_SLOW if token > max(first) else TOO_LATE
-        return reason, f"with {many.replicas} machines and more, simulated", max(token, *first, 1.0)
+            token, *first = self._times_over(old.estimate.tpot, old.estimate.ttft)
+            reason = TOO_SLOW if token > max(first) else TOO_LATE
+            detail = f"with {old.replicas} machines and more, simulated"
+            self._miss(q, reason, detail, max(token, *first, 1.0))
 
     def percentiles(self, offer):
         """Yield the offer with more machines, or fewer users, until simulated requests meet its percentiles.
@@ -762,7 +781,7 @@ class _Search:
             start, high = low, None
             while low != high:
                 k = min(max(2 * low - start - 1, start), most) if high is None else (low + high) // 2
-                users = ceil(self.many / (machines + k) / dp) if self.many else rounds - k
+                users = ceil(self.concurrency / (machines + k) / dp) if self.concurrency else rounds - k
                 load = {"replicas": machines + k} if old else {"concurrency": users * dp}
                 now = self._tried(offer, load, requests)
                 now = now and replace(now, replicas=offer.replicas and machines + k)
@@ -833,14 +852,10 @@ class _Search:
         """Find the largest number of rounds between ``low``, which meets the times of the SLO, and ``high``."""
         while high - low > 1:
             between = np.unique(np.linspace(low, high - 1, 32).astype(int))
-            kept = between[~self._too_slow(self._served(q, read, q.layout.dp * between), q)]
+            kept = between[~self._too_slow(request_for(q, read, q.layout.dp * between), q)]
             low = int(kept[-1])
             high = int(min([*between[between > kept[-1]], high]))
         return low
-
-    @staticmethod
-    def _served(q, read, users):
-        return request_for(q, read, decode_step(q, users), users)
 
     def _times(self, tried, q):
         """Return TPOT and TTFT, at the slow end if they must be met there."""

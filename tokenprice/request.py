@@ -351,7 +351,7 @@ def closed_loop(question, step, running) -> Request:
     if question.reader:
         request = disaggregated(question, profile, step, running)
     else:
-        request = request_for(question, profile, step, running, users=users)
+        request = request_for(question, profile, running, step, users=users)
     return with_cautions(request, question, users)
 
 
@@ -363,12 +363,12 @@ def disaggregated(question, profile, step, running) -> Request:
     If the number of prefill machines is not given, they are as many as keep the decode machine busy.
     """
     users = question.workload.batch
-    full = request_for(question, profile, step, running)
+    full = request_for(question, profile, running, step)
     machines = question.prefill_replicas or int(ceil(full.ratio))
     reading = (full.fresh_seconds + full.cached_seconds) / machines
 
     def decoding(n):
-        request = request_for(question, profile, decode_step(question, n), n)
+        request = request_for(question, profile, n)
         cycle = request.seconds + transfer_time(question, profile.tokens)
         # the decode machine answers no more requests per second than with all for whom it has room
         cycle = max(cycle, users * full.output_seconds)
@@ -389,8 +389,9 @@ def disaggregated(question, profile, step, running) -> Request:
     )  # fmt: skip
 
 
-def request_for(question, profile, step, running, **other):
-    """Return the request of a question with its prices, for ``running`` users (or an array of them) in a step."""
+def request_for(question, profile, running, step=None, **other):
+    """Return the request of a question with its prices, for ``running`` users (or an array of them) in a ``step``."""
+    step = step or decode_step(question, running)
     paid = {"price": question.hourly(question.machine.chip), "utilisation": question.paid_hours_used or 1}
     if question.reader:
         paid["read_price"] = question.hourly(question.prefill_machine.chip)
@@ -421,14 +422,14 @@ def with_cautions(request, question, users):
         "prompt": request.prompt_tokens,
         "untold": float(isinstance(question.acceptance_length, str)),
         "pack": request.pack if request.arrival_process.in_rows else 1,
-        "packed": minimum(request.pack, request.decode_batch / request.output_tokens / deployment.layout.lanes)
+        "packed": min(request.pack, request.decode_batch / request.output_tokens / deployment.layout.lanes)
         if deployment.model.sparse and not question.prefill_machine else 1,
         "gathered": request.prefill_share if apart and users > 1 else 0,
         "unbalanced": 1 if deployment.scheduler.dp_balance else deployment.layout.dp,
     }  # fmt: skip
     steps = holding((*OF_STEPS, *CAUTIONS), found)
     first = steps | holding(TTFT_CAUTIONS, found)
-    told = sentences(question.model, first, found)
+    told = sentences(first, found)
     bar = error_bar(question.model, deployment.layout, deployment.engine)
     step_factor = prefill_factor = widen_interval(bar["factor"], steps)
     if reader := question.reader:
@@ -436,7 +437,7 @@ def with_cautions(request, question, users):
         reads = holding(OF_STEPS, found)
         alone = error_bar(question.model, reader.layout, reader.engine)["factor"]
         prefill_factor = widen_interval(alone, reads)
-        told += sentences(question.model, reads, found)
+        told += sentences(reads, found)
         first |= {caution: max(by, first.get(caution, 0)) for caution, by in reads.items()}
     return replace(
         request,

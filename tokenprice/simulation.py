@@ -244,7 +244,7 @@ def _trace(q, many, count, seed, slower):
 def _loop(q, request, count, seed, slower):
     """Simulate a closed loop, starting at once if rounds are counted; equal groups of copies are simulated once."""
     profile = prefill_profile(q)
-    server = server_of(q, None if q.reader else profile).slower(slower[0])
+    server = server_of(q, profile).slower(slower[0])
     costs = server.costs
     apart = {}
     if q.reader:

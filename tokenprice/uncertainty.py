@@ -173,9 +173,9 @@ def new_model(model):
     return float(not sparse_attention.in_catalogue_group(model, names))
 
 
-def sentences(model, held, facts):
+def sentences(held, facts):
     """Return the texts of the cautions that hold, and of those about the model's kind of attention."""
-    return tuple(caution.text.format(**facts) for caution in held) + sparse_attention.cautions(model)
+    return tuple(caution.text.format(**facts) for caution in held) + facts["told"]
 
 
 def facts(deployment, batch, context):
@@ -183,7 +183,7 @@ def facts(deployment, batch, context):
     model = deployment.model
     chip = deployment.machine.chip
     layout = deployment.layout
-    unscored = sparse_attention.unscored_reason(model)
+    unscored, told = sparse_attention.unscored_reason(model), sparse_attention.cautions(model)
     format, stored = deployment.weight_format, deployment.weights
     wide = format.partition(" ")[0]  # of blocks too
     found = {
@@ -192,6 +192,7 @@ def facts(deployment, batch, context):
         "borrowed": len(deployment.block_lenders),
         "not_timed": len(deployment.untimed), "untimed": ", ".join(deployment.untimed),
         "timed_on": ", ".join(deployment.block_lenders), "unscored": unscored, "new_kind": float(bool(unscored)),
+        "told": told,
         "context": context, "batch": batch, "tp": layout.tp,
         "domain": calibration.chips_per_node(chip) or deployment.machine.domain,
         "shared": float(chip.topology == "PCIe" and layout.tp > 1),
@@ -208,4 +209,4 @@ def step_interval(deployment, batch, context):
     found = facts(deployment, batch, context)
     held = holding(CAUTIONS, found)
     bar = error_bar(deployment.model, deployment.layout, deployment.engine)
-    return widen_interval(bar["factor"], held), sentences(deployment.model, held, found)
+    return widen_interval(bar["factor"], held), sentences(held, found)

@@ -19,8 +19,9 @@ from inferlib.equation import Record
 from inferlib.ops import as_written, floor, maximum, minimum
 from inferlib.principles import cost_per_million
 from inferlib.system import Accelerator, System
-from inferlib.transformer import Experts, FeedForward, Indexer, Layers, Transformer
+from inferlib.transformer import Experts, FeedForward, Layers, Transformer
 from tokenprice import calibration, decode, energy, invariants, prefill, queueing, request
+from tokenprice.attention import Indexer
 from tokenprice.change import BEST, PRICE, RESOURCES
 from tokenprice.deployment import Deployment, engine_workspace, padded
 from tokenprice.kernels import Block, Engine, Kernel, Link

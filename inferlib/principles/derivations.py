@@ -9,7 +9,7 @@ from inferlib.system import Accelerator
 derivation, symbol, equals = in_notation("principles")
 MODEL = symbolic(Profile, "principles")
 CHIP = symbolic(Accelerator, "principles")
-BATCH, CONTEXT, TOKENS = (symbol(name) for name in ("batch", "context", "tokens"))
+BATCH, CONTEXT, TOKENS = symbol("batch context tokens")
 # A dense model whose layers all see the whole context.
 DENSE = MODEL.replace(expert_weights=sp.S.Zero, window_values=sp.S.Zero, window_pair_flops=sp.S.Zero)
 

@@ -7,7 +7,7 @@ from inferlib import validation
 from inferlib.attention import unsupported_features
 from inferlib.equation import Record, quantity
 from inferlib.system import format_bytes
-from inferlib.transformer import Experts, Transformer
+from inferlib.transformer import Experts, Transformer, only
 
 
 class Profile(Record):
@@ -72,10 +72,10 @@ def profile_of(model, weights="bf16", cache="bf16"):
         cache_values=_values(whole),
         pair_flops=_pair_flops(whole),
         expert_weights=routed,
-        expert_share=_one("share of routed experts", shares or {1}),
+        expert_share=only(model, "shares of routed experts", shares, 1),
         window_values=_values(windowed),
         window_pair_flops=_pair_flops(windowed),
-        window=_one("window", {group.attention.window for group in windowed} or {1}),
+        window=only(model, "windows", {group.attention.window for group in windowed}, 1),
         weight_bytes=format_bytes(weights),
         cache_bytes=format_bytes(cache),
         name=model.name,
@@ -89,9 +89,3 @@ def _values(groups):
 
 def _pair_flops(groups):
     return sum(group.count * sum(group.attention.pair_flops(absorbed=True).values()) for group in groups)
-
-
-def _one(what, values):
-    if len(values) > 1:
-        raise ValueError(f"a profile has one {what}, but this model has {sorted(values)}")
-    return values.pop()

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from functools import cache
 
 from inferlib import validation
-from inferlib.transformer import Attention, Experts, FeedForward, Indexer, LatentAttention, Layers
-from tokenprice.attention import CompressedAttention, DeltaAttention, StateSpace
+from inferlib.transformer import Attention, Experts, FeedForward, LatentAttention, Layers
+from tokenprice.attention import CompressedAttention, DeltaAttention, Indexer, StateSpace
 from tokenprice.config.keys import MAX_LAYERS, MAX_NUMBER, REQUIRED
 
 PARTS = {

@@ -13,7 +13,7 @@ SHAPE, CHIP = symbolic(Shape, "erdil2025"), symbolic(GPU, "erdil2025")
 PROTOCOL = symbolic(Protocol, "erdil2025")
 
 
-N_GPU, BATCH, CONTEXT = map(symbol, ("n_gpu", "batch", "context"))
+N_GPU, BATCH, CONTEXT = symbol("n_gpu batch context")
 
 
 @derivation(proves=limits.long_context_intensity)

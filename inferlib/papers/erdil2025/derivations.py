@@ -11,7 +11,7 @@ derivation, symbol, equals = in_notation("erdil2025", "erdil2025_toy")
 complete, *_ = in_notation("erdil2025", "erdil2025_model")
 MODEL = symbolic(Model, "erdil2025")
 CHIP = symbolic(Accelerator, "erdil2025")
-N_GPU, BATCH, T_HOP = (symbol(name) for name in ("n_gpu", "batch", "t_hop"))
+N_GPU, BATCH, T_HOP = symbol("n_gpu batch t_hop")
 
 
 @derivation(proves=toy.critical_batch)
@@ -172,9 +172,7 @@ def minimum_latency():
 @derivation()
 def factor_three():
     """What the fastest token costs, compared with the cheapest."""
-    size = symbol("optimal_n_gpu")
-    batch = symbol("critical_batch")
-    fastest = symbol("minimum_latency")
+    size, batch, fastest = symbol("optimal_n_gpu critical_batch minimum_latency")
     cost = (size * _latency(size)).subs(HOPS, _bound())
     ratio = sp.expand(sp.simplify(cost / READING))
     limit = sp.limit(ratio, size, sp.oo)
@@ -250,7 +248,7 @@ def large_instance():
 def root_law():
     """Why a model four times as large takes twice as long."""
     depth = sp.Symbol("c")
-    size, known, time = (symbol(name) for name in ("n_params", "known_params", "known_latency"))
+    size, known, time = symbol("n_params known_params known_latency")
     large = toy.minimum_latency_large(MODEL, CHIP, T_HOP)
     layers = depth * size ** sp.Rational(1, 4)
     shaped = sp.powsimp(large.subs(MODEL.n_layers, layers), force=True)
@@ -322,7 +320,7 @@ def serial_all_reduces():
 def bytes_of_an_all_reduce():
     """What the all-reduces of an evenly cut instance read inside and between nodes, from the ring of section 2."""
     ranks, size = sp.symbols("R X")
-    nodes, outer, inner = (symbol(name) for name in ("all_nodes", "inter_node_reads", "intra_node_reads"))
+    nodes, outer, inner = symbol("all_nodes inter_node_reads intra_node_reads")
     steps = toy.ring_all_reduce_time(ranks, 1)
     reads = sp.expand(ranks * (size / ranks) * steps)
     between = reads.subs(ranks, sp.sqrt(nodes))
@@ -360,8 +358,7 @@ def bytes_of_an_all_reduce():
 def tokens_of_a_round():
     """Tokens per round of the procedure that stops at the first rejected draft."""
     i = sp.Symbol("i")
-    whole = symbol("tokens")
-    accepted = symbol("acceptance")
+    whole, accepted = symbol("tokens acceptance")
     rejected = sp.Sum(i * accepted ** (i - 1) * (1 - accepted), (i, 1, whole))
     mean = rejected + whole * accepted**whole
     three = sp.expand(mean.subs(whole, 3).doit())

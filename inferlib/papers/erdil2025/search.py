@@ -126,7 +126,7 @@ def pass_times(
         open.downs = np.stack(scale_downs(open.group, assumptions))
         for index in range(len(open.downs)):
             reading, multiplying = m.work(shape, open, open.downs[index], assumptions)
-            busy = np.maximum(m.added(reading.values()), m.added(multiplying.values()))
+            busy = np.maximum(sum(reading.values()), sum(multiplying.values()))
             hopeful = np.flatnonzero(open.least + busy <= best[open.place])
             if not hopeful.size:
                 break

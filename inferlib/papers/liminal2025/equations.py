@@ -13,8 +13,8 @@ from inferlib import catalog, validation
 from inferlib.equation import Record, equation, load_source, quantity
 from inferlib.ops import floor, maximum, minimum, where
 from inferlib.papers.source import load, needs, stated_quantity
-from inferlib.system import DoesNotFit, NotDescribed, decode_model, format_bytes
-from inferlib.transformer import Experts, LatentAttention, Transformer
+from inferlib.system import NotDescribed, bytes_of_formats, decode_model
+from inferlib.transformer import Experts, LatentAttention, Transformer, only
 from inferlib.units import parse
 
 STATED = load_source("liminal2025")
@@ -291,14 +291,9 @@ def _summed(model, assumptions):
     routed = [op for op in found if op.name in ("experts", "expert biases")]
     fixed = [op for op in found if op not in routed]
     local = [op for op in found if op.window is not None]
-    shapes = {(op.copies, op.active) for op in routed} or {(1, 1)}
-    windows = {op.window for op in local} or {1}
-    heads = {group.attention.n_kv_heads for group in model.layers if group.attention.kind != "MLA"} or {1}
-    for what, values in (("mixtures of experts", shapes), ("windows", windows), ("key/value heads", heads)):
-        if len(values) > 1:
-            name = model.name or "this model"
-            raise NotDescribed(f"{name} has layers with different {what}: {sorted(values)}")
-    (experts, active) = shapes.pop()
+    shapes = {(op.copies, op.active) for op in routed}
+    experts, active = only(model, "mixtures of experts", shapes, (1, 1))
+    heads = {group.attention.n_kv_heads for group in model.layers if group.attention.kind != "MLA"}
     everywhere = [op for op in found if op.window is None]
 
     def total(ops, field):
@@ -315,8 +310,8 @@ def _summed(model, assumptions):
         expert=total(routed, "weights"),
         n_experts=experts,
         routed_share=active / experts,
-        kv_heads=heads.pop(),
-        window=windows.pop(),
+        window=only(model, "windows", {op.window for op in local}, 1),
+        kv_heads=only(model, "key/value heads", heads, 1),
         name=model.name,
         **per_position(everywhere),
         **per_position(local, "local_"),
@@ -626,18 +621,13 @@ def decode_step(
     """
     tp, pp = (layout.tp, layout.pp) if layout is not None else (system.count, 1)
     _described(system, workload, layout, tp, pp, assumptions)
-    weight = format_bytes(workload.weights)
-    cached = format_bytes(workload.cache)
-    counted = assumptions.replace(weight_bytes=weight, cache_bytes=cached)
+    bytes_of = bytes_of_formats(weight_bytes=workload.weights, cache_bytes=workload.cache)
+    counted = assumptions.replace(**bytes_of)
     app = load_model(model, counted)
     chip = load_chip(system.chip, workload.weights)
     batch = workload.batch
     context = workload.context
-    needed = capacity_needed(app, pp * batch, context, counted)
-    if isinstance(needed, Real) and needed > system.memory:
-        have = f"the {system.memory / 1e9:.0f} GB of {system}"
-        raise DoesNotFit(f"{needed / 1e9:.0f} GB of weights and cache exceed {have}")
-
+    system.hold(capacity_needed(app, pp * batch, context, counted))
     cache = batch * cache_size(app, context, counted) / (tp * chip.bandwidth)
     at = app, chip, batch, context, tp, counted
     memory = {"weights": memory_time(*at) - cache, "cache": cache}

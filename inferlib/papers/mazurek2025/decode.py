@@ -13,7 +13,7 @@ from inferlib.papers.mazurek2025.records import (
     load_model,
     not_described,
 )
-from inferlib.system import DoesNotFit, NotDescribed, decode_model, format_bytes
+from inferlib.system import DoesNotFit, NotDescribed, bytes_of_formats, decode_model
 from inferlib.transformer import Transformer
 
 
@@ -134,10 +134,8 @@ def in_records(model, gpu, system, workload, assumptions=DEFAULT, *, two_batch=T
     extra = (-model.n_routed) % system.count
     nodes = system.count // system.domain
     where = Deployment(system.count, nodes, balancedness(system.count), extra, two_batch)
-    weight = format_bytes(workload.weights)
-    cached = format_bytes(workload.cache)
-    assumed = assumptions.replace(weight_bytes=weight, cache_value_bytes=cached)
-    return model, gpu, where, workload.batch, workload.context, assumed
+    bytes_of = bytes_of_formats(weight_bytes=workload.weights, cache_value_bytes=workload.cache)
+    return model, gpu, where, workload.batch, workload.context, assumptions.replace(**bytes_of)
 
 
 def held_on_gpu(model, deployment, batch, context, assumptions=DEFAULT):

@@ -15,7 +15,7 @@ from inferlib.papers.mazurek2025.records import GPU, Assumptions, Deployment, Mo
 
 derivation, symbol, equals = in_notation("mazurek2025")
 MODEL, PLACE, CHIP = (symbolic(kind, "mazurek2025") for kind in (Model, Deployment, GPU))
-B, S, N = (symbol(name) for name in ("batch", "context", "n_gpus"))
+B, S, N = symbol("batch context n_gpus")
 EXACT = symbolic(Assumptions, "mazurek2025")  # assumptions with exact fractions
 
 
@@ -28,7 +28,7 @@ def sizes():
 @derivation()
 def absorption():
     """Matrix absorption: the same scores and the same output, with less work for each token of context."""
-    width, rank, wide = (symbol(name) for name in ("nope_dim", "kv_rank", "q_rank"))
+    width, rank, wide = symbol("nope_dim kv_rank q_rank")
     up_q, up_k, up_v, out = (
         sp.MatrixSymbol(name, width, columns)
         for name, columns in (("Q", wide), ("K", rank), ("V", rank), ("O", width))
@@ -145,7 +145,7 @@ def attention_outweighs():
     known = sizes()
     number = enough.subs(known)
     total = (MODEL.n_shared + MODEL.n_routed).subs(known)
-    all_attention, one, router = map(symbol, ("attention_weights", "expert_weights", "router_weights"))
+    all_attention, one, router = symbol("attention_weights expert_weights router_weights")
     layer = solved(all_attention, MODEL.n_expert_layers * (one * held + router), held)
     return (
         "Every GPU holds all of attention. Its experts weigh the same if it holds this many of each layer:",
@@ -163,7 +163,7 @@ def attention_outweighs():
 @derivation(proves=eq.overlapped_time)
 def two_forms():
     """When the formula of section 3 for a pass with overlap is equation 49."""
-    attention, expert, sent = (symbol(name) for name in ("t_attention", "t_experts", "t_network"))
+    attention, expert, sent = symbol("t_attention t_experts t_network")
     whole = eq.section_3_time(attention, expert, sent)
     both = whole.subs({t: 2 * t for t in (attention, expert, sent)}, simultaneous=True)
     return (

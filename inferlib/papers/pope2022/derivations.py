@@ -17,7 +17,7 @@ ACT = MODEL.activation_bytes
 X = MESH.x
 Y = MESH.y
 Z = MESH.z
-T, N, G = (symbol(name) for name in ("tokens", "chips", "gathered"))
+T, N, G = symbol("tokens chips gathered")
 
 # Two axes are enough for 2D: everything but X is one axis.
 FLAT = MESH.replace(y=N / X, z=sp.Integer(1))
@@ -26,8 +26,7 @@ FLAT = MESH.replace(y=N / X, z=sp.Integer(1))
 @derivation(proves=equations.all_gather_time)
 def collectives():
     """What an exchange among K chips costs, and where the factor (K - 1)/K comes from."""
-    size = symbol("size")
-    k = symbol("k")
+    size, k = symbol("size k")
     step = size / k / W
     ring = sp.simplify(sp.summation(step, (sp.Symbol("i"), 1, k - 1)))
     return (

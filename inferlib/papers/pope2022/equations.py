@@ -10,7 +10,6 @@ from numbers import Real
 
 import inferlib.equation
 from inferlib import validation
-from inferlib.equation import minimise
 from inferlib.ops import minimum, sqrt
 from inferlib.papers.pope2022.records import CORRECTED, PRINTED, Mesh, Model
 from inferlib.system import Accelerator
@@ -357,7 +356,8 @@ def choose(model, chip, mesh, tokens, assumptions=PRINTED, *, layouts=SHARED):
     'WS 2D'
     """
     validation.number("tokens", tokens)
-    return minimise(communication(model, chip, mesh, tokens, assumptions, layouts=layouts), "layout")
+    seconds = communication(model, chip, mesh, tokens, assumptions, layouts=layouts)
+    return seconds.min("layout"), seconds.idxmin("layout")
 
 
 # --- What fits ---

@@ -15,7 +15,7 @@ C = MACHINE.flops
 M = MACHINE.memory_bandwidth
 B = MACHINE.network_bandwidth
 N = MACHINE.chips
-m, b, k, r = (symbol(name) for name in ("m", "b", "k", "rows"))
+m, b, k, r = symbol("m b k rows")
 X = sp.Symbol("x")
 
 

@@ -14,7 +14,6 @@ from inferlib.equation import Record, equation, load_source, quantity, stated_so
 from inferlib.ops import maximum, minimum, sqrt
 from inferlib.papers.source import load, needs, stated_quantity
 from inferlib.system import (
-    DoesNotFit,
     Layout,
     NotDescribed,
     count as whole,
@@ -417,10 +416,7 @@ def decode_step(
     if layout is not None and layout != Layout(tp=system.count):
         raise NotDescribed(f"the post spreads every matrix over all {system.count} chips")
     parameters = sum(model.parameters().values())
-    needed = parameters * format_bytes(workload.weights)
-    present = system.memory
-    if isinstance(present, Real) and needed > present:
-        raise DoesNotFit(f"weights of {needed / 1e9:.0f} GB exceed the {present / 1e9:.0f} GB of {system}")
+    system.hold(parameters * format_bytes(workload.weights), "weights")
     alone = system.count == system.domain  # one machine by itself: no traffic, so no network term
     machine = load_chip(system.chip, system.domain, "none" if alone else "scale-out")
     stands = machine.sources | {"weight_word": f"weights in {workload.weights}"}

@@ -7,7 +7,6 @@ within a stage, and attention on ``scale_down`` times fewer GPUs than the feed-f
 
 from dataclasses import dataclass
 from functools import partial, reduce
-from operator import add
 from types import SimpleNamespace
 
 import numpy as np
@@ -55,7 +54,7 @@ def layout_latency(
     13.6
     """
     terms = layout_terms(shape, chip, cut, n_gpu, batch, context, new_tokens, assumptions)
-    waiting, reading, multiplying = (added(group.values()) for group in terms)
+    waiting, reading, multiplying = (sum(group.values()) for group in terms)
     return waiting + maximum(reading, multiplying)
 
 
@@ -69,8 +68,8 @@ def layout_terms(shape, chip, cut, n_gpu, batch, context, new_tokens, assumption
     network += other_networks(shape, chip, stage, cut.kind, assumptions)
     if split:
         latency, bandwidth = zip(*(one.parts(stage.tokens) for one in network), strict=True)
-        collectives = {"collective latency": shape.n_layers * added(latency)}
-        collectives["collective bandwidth"] = shape.n_layers * added(bandwidth)
+        collectives = {"collective latency": shape.n_layers * sum(latency)}
+        collectives["collective bandwidth"] = shape.n_layers * sum(bandwidth)
     else:
         collectives = {"collectives": network_time(shape, stage, network)}
     waiting = {"kernel launch": launches(shape, assumptions)} | collectives | {"pipeline": stage.pipeline}
@@ -129,12 +128,7 @@ def work(shape, stage, scale_down, assumptions=DEFAULT):
 
 def network_time(shape, stage, network):
     """Seconds of some collectives in all layers."""
-    return shape.n_layers * added(one.time(stage.tokens) for one in network)
-
-
-def added(times):
-    """Sum of some times, at least one."""
-    return reduce(add, times)
+    return shape.n_layers * sum(one.time(stage.tokens) for one in network)
 
 
 # What GPUs do for one layer: launches, arithmetic, reading
