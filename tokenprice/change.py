@@ -195,9 +195,9 @@ def change(
     target = promise.usd_per_million if dollars else promise.tpot
     if dollars and q.price_per_chip_hour is None:
         raise ValueError(f"no price of {q.machine.chip.name} is known: give price, in dollars per chip-hour")
-    from tokenprice.ask import ask  # which imports this module
+    from tokenprice.ask import ask_kernel_model  # which imports this module
 
-    answer = ask(q)
+    answer = ask_kernel_model(q)
     if not answer.feasible:
         raise ValueError(f"no time: {answer.status}: {answer.reason}")
     served = q.deployment.unlimited()  # the answer has checked that it fits in memory

@@ -530,8 +530,12 @@ def _offered(chips, prices, electricity=None):
         lowest, seller, highest = stated.get(chip.name, (chip.price, seller, None))
         if lowest is None:
             left_out[chip.name] = "because no price is known (give prices=)"
-        elif not (asked or chip.name in {*own, *stated}) and calibration.fallback_chip(chip.name) != chip.name:
-            left_out[chip.name] = "because its kernels were not timed (name it in chips= or prices= to try it)"
+        elif (
+            not (asked or chip.name in {*own, *stated}) and calibration.fallback_chip(chip.name) != chip.name
+        ):
+            left_out[chip.name] = (
+                "because its kernels were not timed (name it in chips= or prices= to try it)"
+            )
         elif electricity and chip.power is None:
             left_out[chip.name] = "because its power is not known, and electricity has a price"
         else:
