@@ -182,16 +182,22 @@ def _found(name):
 
 
 def _within(typed, known):
-    """Return the only model whose name contains these consecutive words, one of them with a number; or None."""
+    """Return the only model whose name contains these consecutive words, one of them with a number; or None.
+
+    None also where another name has these words with more between or behind them: "Llama 70B" may be any Llama.
+    """
     n = len(typed)
     said = re.search(r"\d", "".join(typed))
-    found = {
-        name
-        for whole, name in known.items()
-        if typed in [list(whole[k : k + n]) for k in range(len(whole))]
-        and not _REDUCED & set(whole) - set(typed)
-    }
-    return found.pop() if said and len(found) == 1 else None
+    named = [whole for whole in known if _in_order(typed, whole) and not _REDUCED & set(whole) - set(typed)]
+    near = any(list(whole[k : k + n]) == typed for whole in named for k in range(len(whole)))
+    found = {known[whole] for whole in named}
+    return found.pop() if said and near and len(found) == 1 else None
+
+
+def _in_order(typed, whole):
+    """Whether a name has the typed words in this order; "qwen" is also one of Qwen3."""
+    rest = iter(whole)
+    return all(any(word in (one, one.rstrip("0123456789.")) for one in rest) for word in typed)
 
 
 _REDUCED = {word for word, name in SPELLED.items() if FORMATS[name].bits <= 8}
