@@ -326,13 +326,14 @@ globalThis.inferlibAsk = function (D) {
   // A separate prefill machine has the cautions that it has alone; they widen those of a first token only.
   const doubts = (S, at, batch, context, more, reader) => {
     const { c, l, m } = at, { kernel, fresh } = at.stored.weights, borrowed = blocksOf(at);
+    const prefills = (reader || { at }).at;
     const untimed = standIns(at), tuned = software(at);
     const heads = Math.min(...at.groups.filter((g) => g.seen).map((g) => g.seen.own.n_heads));
     const told = {
-      ...D.facts, context, batch, heads, ...l, expert_chips: l.ep > 1 ? at.n : 0, copies: l.dp, stages: l.pp,
+      ...D.facts, context, batch, heads, ...l, expert_chips: l.ep > 1 ? at.n : 0, stages: l.pp,
       sparse: sparse(m) ? 1 : 0,
       domain: Math.min(at.n, c.values.chip_scale_up_size || at.n), shared: c.pcie && l.tp > 1 ? 1 : 0,
-      unbalanced: l.dp,
+      prefilled: prefills.l.dp, unbalanced: prefills.l.dp,
       chip: c.name, new_chip: c.new, lender: c.lender, lent: c.lent,
       bus: c.bus || "", other_memory: c.memory ? 1 : 0,
       other_maker: tuned.maker, slower: tuned.slow,
