@@ -1162,7 +1162,7 @@ globalThis.inferlibAsk = function (D) {
       const part = +(unit ? value : 100 * value).toPrecision(12);
       return part >= 1e-7 && part < 100 ? part + "%" : part === 0 ? 0 : NaN;
     }
-    const [by, power, most] = c.units[unit], v = +(power > 0 ? value * by : by / value).toPrecision(15);
+    const [by, power, most] = c.units[unit], v = +(power > 0 ? value * by : by / value).toPrecision(11);
     return v >= c.least && v <= most && (!c.whole || Number.isInteger(v)) ? v : NaN;
   };
   const told = (name, v) => {

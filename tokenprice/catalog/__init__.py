@@ -6,7 +6,6 @@ models, ``names.toml`` further names, and the formats that the end of a name may
 
 import json
 import os
-import re
 from collections.abc import Mapping
 from functools import cache
 
@@ -186,17 +185,17 @@ def _within(typed, known):
 
     None also where another name has these words with more between or behind them: "Llama 70B" may be any Llama.
     """
-    n = len(typed)
-    said = re.search(r"\d", "".join(typed))
-    named = [whole for whole in known if _in_order(typed, whole) and not _REDUCED & set(whole) - set(typed)]
-    near = any(list(whole[k : k + n]) == typed for whole in named for k in range(len(whole)))
-    found = {known[whole] for whole in named}
-    return found.pop() if said and near and len(found) == 1 else None
+    said = " ".join(typed)
+    found = {
+        known[name] for name in known if _in_order(typed, name) and not _REDUCED & set(name) - set(typed)
+    }
+    near = any(f" {said} " in f" {' '.join(name)} " for name in known)
+    return found.pop() if near and len(found) == 1 and any(map(str.isdigit, said)) else None
 
 
-def _in_order(typed, whole):
+def _in_order(typed, name):
     """Whether a name has the typed words in this order; "qwen" is also one of Qwen3."""
-    rest = iter(whole)
+    rest = iter(name)
     return all(any(word in (one, one.rstrip("0123456789.")) for one in rest) for word in typed)
 
 
