@@ -142,8 +142,7 @@ def one_token(case=RUNNING):
     chips = first(chip, {name: load_chip(name) for name in CHIPS})
 
     def seconds(chip, n_chips, batch, context, exchange, model, weights, cache, price=None):
-        model = stored(model, weights, cache)
-        return step(model, chip, n_chips, batch, context, exchange * factor("us"))
+        return step(stored(model, weights, cache), chip, n_chips, batch, context, exchange * factor("us"))
 
     def speed(**at):
         return 1 / seconds(**at).total
