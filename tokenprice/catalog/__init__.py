@@ -181,16 +181,17 @@ def _found(name):
 
 
 def _within(typed, known):
-    """Return the only model whose name contains these consecutive words, one of them with a number; or None.
+    """Return the only model whose name contains these consecutive words; or None.
 
-    None also where another name has these words with more between or behind them: "Llama 70B" may be any Llama.
+    None also where another name has these words with more between or behind them, as "Llama 70B" may be any Llama, and
+    for one word without a number, such as "Pro".
     """
     said = " ".join(typed)
     found = {
         known[name] for name in known if _in_order(typed, name) and not _REDUCED & set(name) - set(typed)
     }
     near = any(f" {said} " in f" {' '.join(name)} " for name in known)
-    return found.pop() if near and len(found) == 1 and any(map(str.isdigit, said)) else None
+    return found.pop() if near and len(found) == 1 and not said.isalpha() else None
 
 
 def _in_order(typed, name):
