@@ -404,18 +404,18 @@ def with_cautions(request, question, users):
 
     Those of a separate prefill machine are the ones that it has alone; they widen the interval of TTFT only.
     """
-    deployment = question.deployment
+    deployment, prefills = question.deployment, question.prefills
     context = question.workload.context
     at_peaks = request.at_peaks
     if isinstance(request.tpot, Real):  # the ends of several are not shown
         at_peaks = (
             deployment.least_step(request.decode_batch, context),
-            question.prefills.least_prefill(float(request.prompt_tokens), float(request.cached_tokens)),
+            prefills.least_prefill(float(request.prompt_tokens), float(request.cached_tokens)),
         )
     known = load_calibration()["first_token"]
     # those who started at once are in rows from the start, and random arrivals do not gather
     apart = question.fixed_lengths and not (question.requests_per_user or question.request_rate)
-    copies = question.prefills.layout.dp
+    copies = prefills.layout.dp
     found = facts(deployment, users, context) | {
         "users": users, "running": request.concurrency, "most_users": known["users"], "most_prompt": known["prompt"],
         "prompt": request.prompt_tokens,
