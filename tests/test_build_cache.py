@@ -87,8 +87,7 @@ def test_nothing_is_kept_without_a_build(tree, monkeypatch):
     assert [found(n) for n in range(2)] == [0, 1]
 
 
-ROOM = import_tracking.ROOT / "book" / "measured"
-TABLE = ROOM / "names.toml"
+TABLE = import_tracking.ROOT / "book" / "measured" / "names.toml"
 
 
 @from_table

@@ -588,6 +588,10 @@ def test_a_number_is_shown_in_few_digits(name, value, told):
     assert run(f"return A.told('{name}',{json.dumps(value)})") == told
 
 
+def test_300_a_minute_are_5_a_second():
+    assert run("return A.read('request_rate','300/min')") == 5
+
+
 def test_a_small_memory_is_not_called_0_gb():
     reason = "needs 142 GB, but 1 × Groq LPU has 0.23 GB"
     assert ask("Llama 3 70B", "1x Groq LPU").step.reason == reason

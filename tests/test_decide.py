@@ -20,8 +20,9 @@ ASKED = {"prompt_tokens": 2000, "output_tokens": 500}
 LONGER = {"prompt_tokens": 4000, "output_tokens": 500, "tpot": "30 tokens/s"}
 PROMISE = {"tpot": 1 / 50, "ttft": 1}
 FOUND = decide(LLAMA, **PROMISE, **ASKED, weights="fp8")
-SLOWER = {"tpot": "30 tokens/s", "ttft": 2}
-EXPERTS = decide(DEEPSEEK, **SLOWER, **ASKED, weights="fp8", chips=["H200"], counts=(8, 16, 64))
+EXPERTS = decide(
+    DEEPSEEK, **ASKED, tpot="30 tokens/s", ttft=2, weights="fp8", chips=["H200"], counts=(8, 16, 64)
+)
 
 
 def again(model, offer, users):

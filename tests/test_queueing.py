@@ -175,15 +175,13 @@ def test_a_prompt_takes_as_many_joules_of_a_machine_that_only_reads():
     assert there.prompt_joules == pytest.approx(here.prompt_joules)
 
 
-HERE = {"machine": "8x H200", "replicas": 3}
-
-
 @from_table
 def test_headroom_is_the_largest_rate_that_is_answered(model, more):
     """Load, headroom and refusal are one quantity."""
-    asked = Question(
-        model, **{"prompt_tokens": 2000, "output_tokens": 300, "request_rate": 0.5} | HERE | more
+    fleet = Question(
+        "Qwen3 8B", "8x H200", prompt_tokens=2000, output_tokens=300, request_rate=0.5, replicas=3
     )
+    asked = fleet.replace(model=model, **more)
     rate = asked.request_rate * ask(asked).fleet.headroom
     for by, feasible in ((0.98, True), (1.02, False)):
         assert ask(asked.replace(request_rate=by * rate)).feasible is feasible

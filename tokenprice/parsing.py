@@ -24,7 +24,6 @@ _USD = ("", "$", "usd")
 _PAID = {
     "electricity": ("/kwh",),
     "usd_per_million": ("/m", "/mtok", "/million"),
-    "budget": ("/m", "/mtok", "/million"),
 }
 _HOUR = ("/h", "/hr", "/hour", "/gpu", "/chip", "/gpu/h", "/chip/h")
 UNITS = tuple(dict.fromkeys((

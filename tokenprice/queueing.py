@@ -488,7 +488,7 @@ class Fleet(Screen):
         """Return lines of the answer: machines and load, queueing times, rent."""
         at = self.estimate
         late = format_time(self.slow_end.wait)
-        room = f"{at.running:,.3g} running in each, room for {format_number(self.headroom)} × this load"
+        room = f"{format_number(at.running)} running in each, room for {format_number(self.headroom)} × this load"
         found = [("Replicas", f"{self.machinery}, {room}")]
         found += [("Queue", f"{format_time(at.wait)} before prefill ({late} at the slow end)")]
         if self.server.better_limit:

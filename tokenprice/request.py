@@ -49,7 +49,7 @@ CAUTIONS = (
     Caution("untold", "how many drafts are accepted depends on the text: those of a measured task are assumed",
             itemgetter("untold")),
     Caution("in_step", "copies that share experts: times may be too long where one of them prefills at a time",
-            lambda facts: (facts["copies"] - 1) * facts["expert_chips"]),
+            lambda facts: (facts["prefilled"] - 1) * facts["expert_chips"]),
     Caution("packed", "{packed:,.0f} prompts in a step, each timed alone: experts are read once for all of them, so "
             "prompts may cost less", lambda facts: doublings(facts["packed"], 2) / 4),
     Caution("unbalanced", "no measured run has more than four attention copies without balanced prompts",
@@ -58,7 +58,7 @@ CAUTIONS = (
 TTFT_CAUTIONS = (
     Caution("most_users", _MOST + "beyond {most_users:,.0f} users",
             lambda facts: doublings(facts["users"], facts["most_users"])),
-    Caution("copies", _MOST + "with copies of the attention", lambda facts: facts["copies"] - 1),
+    Caution("copies", _MOST + "with copies of the attention", lambda facts: facts["prefilled"] - 1),
     Caution("pack", _MOST + "with outputs of one length after a start at once, and more than two prompts "
             "in a step: first tokens come later in the simulation",
             lambda facts: doublings(facts["pack"], 2)),
@@ -406,17 +406,18 @@ def with_cautions(request, question, users):
 
     Those of a separate prefill machine are the ones that it has alone; they widen the interval of TTFT only.
     """
-    deployment = question.deployment
+    deployment, prefills = question.deployment, question.prefills
     context = question.workload.context
     at_peaks = request.at_peaks
     if isinstance(request.tpot, Real):  # the ends of several are not shown
         at_peaks = (
             deployment.least_step(request.decode_batch, context),
-            question.prefills.least_prefill(float(request.prompt_tokens), float(request.cached_tokens)),
+            prefills.least_prefill(float(request.prompt_tokens), float(request.cached_tokens)),
         )
     known = load_calibration()["first_token"]
     # those who started at once are in rows from the start, and random arrivals do not gather
     apart = question.fixed_lengths and not (question.requests_per_user or question.request_rate)
+    copies = prefills.layout.dp
     found = facts(deployment, users, context) | {
         "users": users, "running": request.concurrency, "most_users": known["users"], "most_prompt": known["prompt"],
         "prompt": request.prompt_tokens,
@@ -425,7 +426,7 @@ def with_cautions(request, question, users):
         "packed": min(request.pack, request.decode_batch / request.output_tokens / deployment.layout.lanes)
         if deployment.model.sparse and not question.prefill_machine else 1,
         "gathered": request.prefill_share if apart and users > 1 else 0,
-        "unbalanced": 1 if deployment.scheduler.dp_balance else deployment.layout.dp,
+        "prefilled": copies, "unbalanced": 1 if deployment.scheduler.dp_balance else copies,
     }  # fmt: skip
     steps = holding((*OF_STEPS, *CAUTIONS), found)
     first = steps | holding(TTFT_CAUTIONS, found)

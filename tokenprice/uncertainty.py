@@ -197,7 +197,7 @@ def facts(deployment, batch, context):
         "domain": calibration.chips_per_node(chip) or deployment.machine.domain,
         "shared": float(chip.topology == "PCIe" and layout.tp > 1),
         "expert_chips": deployment.machine.count if layout.ep > 1 else 0, "new_model": new_model(model),
-        "copies": layout.dp, "sparse": float(model.sparse),
+        "sparse": float(model.sparse),
         "heads": min(attention.n_heads for _, attention in model.attentions),
         "params": model.n_params / 1e6,
     }  # fmt: skip

@@ -330,13 +330,14 @@ globalThis.inferlibAsk = function (D) {
   // A separate prefill machine has the cautions that it has alone; they widen those of a first token only.
   const doubts = (S, at, batch, context, more, reader) => {
     const { c, l, m } = at, { kernel, fresh, peaks: [own] } = at.stored.weights, borrowed = blocksOf(at);
+    const prefills = (reader || { at }).at;
     const untimed = standIns(at), tuned = software(at);
     const heads = Math.min(...at.groups.filter((g) => g.seen).map((g) => g.seen.own.n_heads));
     const told = {
-      ...D.facts, context, batch, heads, ...l, expert_chips: l.ep > 1 ? at.n : 0, copies: l.dp, stages: l.pp,
+      ...D.facts, context, batch, heads, ...l, expert_chips: l.ep > 1 ? at.n : 0, stages: l.pp,
       sparse: sparse(m) ? 1 : 0,
       domain: Math.min(at.n, c.values.chip_scale_up_size || at.n), shared: c.pcie && l.tp > 1 ? 1 : 0,
-      unbalanced: l.dp,
+      prefilled: prefills.l.dp, unbalanced: prefills.l.dp,
       chip: c.name, new_chip: c.new, lender: c.lender, lent: c.lent,
       bus: c.bus || "", other_memory: c.memory ? 1 : 0,
       other_maker: tuned.maker, slower: tuned.slow,
@@ -1177,7 +1178,7 @@ globalThis.inferlibAsk = function (D) {
       const part = +(unit ? value : 100 * value).toPrecision(12);
       return part >= 1e-7 && part < 100 ? part + "%" : part === 0 ? 0 : NaN;
     }
-    const [by, power, most] = c.units[unit], v = +(power > 0 ? value * by : by / value).toPrecision(15);
+    const [by, power, most] = c.units[unit], v = +(power > 0 ? value * by : by / value).toPrecision(11);
     return v >= c.least && v <= most && (!c.whole || Number.isInteger(v)) ? v : NaN;
   };
   const told = (name, v) => {

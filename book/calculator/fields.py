@@ -99,7 +99,7 @@ def numbers():
         ):
             shown = re.sub(r"[\d.$]+\s*", "", about["example"])
             found[name] = reads(about["read"], name) | {"show": "" if shown == "k" else shown}
-    found |= {name: reads(read, name) | {"show": ""} for name, (read, _) in PARTS.items()}
+    found |= {name: reads(read, field) | {"show": ""} for name, (read, field) in PARTS.items()}
     found |= {name: reads(read, name) | {"show": ""} for name, read in SAID.items() if name not in found}
     found["goal"]["show"] = "ms"
     found["draft_tokens"]["least"] = 0  # 0 means none

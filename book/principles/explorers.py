@@ -1,7 +1,7 @@
 """Explorers of the chapter on first principles."""
 
 from book.explorer import Bars, Choice, Curves, Explorer, Gauge, Slider, first, memory, sizes
-from book.principles.introduction import RUNNING
+from book.principles.introduction import RUNNING, stored
 from inferlib import load_chip, load_model
 from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
@@ -13,13 +13,9 @@ _MODELS = (
 _CHIPS = ("H100 SXM", "A100 80GB", "H200", "B200", "MI300X", "TPU v5p")
 
 
-def _stored(model, weights, cache):
-    return model.replace(weight_bytes=weights, cache_bytes=cache)
-
-
 def _intensity(batch, context, model, weights, cache, **at):
     """FLOP of a decode step for every byte that it reads."""
-    return roofline.decode_intensity(_stored(model, weights, cache), batch, context)
+    return roofline.decode_intensity(stored(model, weights, cache), batch, context)
 
 
 def one_step(case=RUNNING):
@@ -38,20 +34,20 @@ def one_step(case=RUNNING):
     def overlapped(batch, context, n_chips, model, chip, weights, cache):
         # without memory: the explorer's own limit checks whether a step fits
         system = System(chip.replace(memory_capacity=None), n_chips, domain=n_chips)
-        return roofline.decode_step(_stored(model, weights, cache), system, Workload(batch, context))
+        return roofline.decode_step(stored(model, weights, cache), system, Workload(batch, context))
 
     def in_turn(batch, context, n_chips, model, chip, weights, cache):
-        model = _stored(model, weights, cache)
+        model = stored(model, weights, cache)
         return Breakdown(roofline.in_turn_stages(chip, model, n_chips, batch, context))
 
     def weights_held(model, weights, cache, **at):
-        return roofline.weights_held(_stored(model, weights, cache))
+        return roofline.weights_held(stored(model, weights, cache))
 
     def cache_held(batch, context, model, weights, cache, **at):
-        return roofline.cache_data(_stored(model, weights, cache), batch, context)
+        return roofline.cache_data(stored(model, weights, cache), batch, context)
 
     def held(batch, context, model, weights, cache, **at):
-        return roofline.memory_held(_stored(model, weights, cache), batch, context)
+        return roofline.memory_held(stored(model, weights, cache), batch, context)
 
     models = first(case.model, {name: load_model(name) for name in _MODELS})
     inputs = [

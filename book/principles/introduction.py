@@ -130,18 +130,19 @@ def step(model, chip, n_chips, batch, context, exchange=EXCHANGE):
     return Breakdown((*bound.stages, {"waiting": where(n_chips > 1, waits, 0.0)}))
 
 
+def stored(model, weights, cache):
+    """The model, with its weights and its cache in so many bytes a value."""
+    return model.replace(weight_bytes=weights, cache_bytes=cache)
+
+
 def one_token(case=RUNNING):
     """Explorer of one token: its parts, its speed and its price."""
     asked, chip = case.workload, case.machine.chip
     models = first(case.model, {name: load_model(name) for name in MODELS})
     chips = first(chip, {name: load_chip(name) for name in CHIPS})
 
-    def chosen(model, weights, cache):
-        return model.replace(weight_bytes=weights, cache_bytes=cache)
-
     def seconds(chip, n_chips, batch, context, exchange, model, weights, cache, price=None):
-        shape = chosen(model, weights, cache)
-        return step(shape, chip, n_chips, batch, context, exchange * factor("us"))
+        return step(stored(model, weights, cache), chip, n_chips, batch, context, exchange * factor("us"))
 
     def speed(**at):
         return 1 / seconds(**at).total
@@ -151,7 +152,7 @@ def one_token(case=RUNNING):
         return principles.cost_per_million(total, batch, n_chips, price)
 
     def held(batch, context, model, weights, cache, **others):
-        return principles.memory_held(chosen(model, weights, cache), batch, context)
+        return principles.memory_held(stored(model, weights, cache), batch, context)
 
     told = Sentence(
         {"tokens/s for each user": (speed, "1/s"), "$ per million tokens": (dollars, "1")},

@@ -6,7 +6,6 @@ models, ``names.toml`` further names, and the formats that the end of a name may
 
 import json
 import os
-import re
 from collections.abc import Mapping
 from functools import cache
 
@@ -182,16 +181,23 @@ def _found(name):
 
 
 def _within(typed, known):
-    """Return the only model whose name contains these consecutive words, one of them with a number; or None."""
-    n = len(typed)
-    said = re.search(r"\d", "".join(typed))
+    """Return the only model whose name contains these consecutive words; or None.
+
+    None also where another name has these words with more between or behind them, as "Llama 70B" may be any Llama, and
+    for one word without a number, such as "Pro".
+    """
+    said = " ".join(typed)
     found = {
-        name
-        for whole, name in known.items()
-        if typed in [list(whole[k : k + n]) for k in range(len(whole))]
-        and not _REDUCED & set(whole) - set(typed)
+        known[name] for name in known if _in_order(typed, name) and not _REDUCED & set(name) - set(typed)
     }
-    return found.pop() if said and len(found) == 1 else None
+    near = any(f" {said} " in f" {' '.join(name)} " for name in known)
+    return found.pop() if near and len(found) == 1 and not said.isalpha() else None
+
+
+def _in_order(typed, name):
+    """Whether a name has the typed words in this order; "qwen" is also one of Qwen3."""
+    rest = iter(name)
+    return all(any(word in (one, one.rstrip("0123456789.")) for one in rest) for word in typed)
 
 
 _REDUCED = {word for word, name in SPELLED.items() if FORMATS[name].bits <= 8}
