@@ -107,7 +107,16 @@ _BLOCKS = (FeedForward, Experts)
 
 
 class Layers(Record):
-    """A group of equal layers: attention, then a feed-forward block; either may be None."""
+    """A group of equal layers: attention, then a feed-forward block; either may be None.
+
+    Examples
+    --------
+    A layer without norms has only what it multiplies:
+
+    >>> block = Layers(1, None, FeedForward(16), norms=0)
+    >>> Transformer(8, 10, (block,), tied=True, final_norm=0).n_params == 8 * (10 + 3 * 16)
+    True
+    """
 
     count: float = quantity("layers of this kind")
     attention: AttentionKind | None  # type: ignore[misc]
@@ -139,6 +148,12 @@ class Transformer(Record):
     --------
     >>> Transformer(4096, 128256, (Layers(32, Attention(32, 8, 128), FeedForward(14336)),)).n_params
     8030261248
+
+    Zero rows of the head: it has none, and the embedding remains.
+
+    >>> small = Transformer(8, 10, (Layers(1, None, FeedForward(16)),))
+    >>> small.n_params - small.replace(outputs=0).n_params
+    80
     """
 
     d_model: float = quantity("width of the residual stream")
