@@ -241,8 +241,8 @@ def visible_context(attention, context):
 
     Examples
     --------
-    >>> visible_context(Attention(64, 8, 64, window=128), 1000)
-    128
+    >>> visible_context(Attention(64, 8, 64, window=128), 1000), visible_context(Attention(64, 8, 64), 0)
+    (128, 0)
     """
     context = validation.number("context", context, zero=True)
     for most in (attention.window, attention.top):
@@ -257,6 +257,8 @@ def causal_pairs(attention, tokens):
     --------
     >>> causal_pairs(Attention(64, 8, 64), 4), causal_pairs(Attention(64, 8, 64, window=2), 4)
     (10.0, 7.0)
+    >>> causal_pairs(Attention(64, 8, 64), 0)
+    0.0
     """
     tokens = validation.number("tokens", tokens, zero=True)
     if attention.chunked and attention.window is not None:
