@@ -84,7 +84,7 @@ ONE_WAY = Cut(kind="1D")
 
 
 def one_layout(model, chip, gpus, batch, context, cut, assumptions):
-    """Explorer of one token's time in one layout: ``cut``, or cut one way over all GPUs."""
+    """Explorer of one token's time in one layout, at first ``cut``; the menu offers one way over all GPUs too."""
     mine = model.shape
     sparse = mine.n_experts > 1
 
