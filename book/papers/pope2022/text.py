@@ -3,8 +3,6 @@
 import math
 from functools import partial
 
-from scipy.optimize import brentq
-
 from book.audit.grading import WithNote, reproduces
 from book.papers.pope2022 import evidence, two_constants
 from book.papers.pope2022.benchmarks import TABLES, batches, reckoned_parameters, utilisation
@@ -190,6 +188,7 @@ def growth(read, phase):
 
 def _batch_as_fast(time, constants):
     """Find the batch at which int8 weights take as long as a given time."""
+    from scipy.optimize import brentq
 
     def excess(batch):
         at = configuration("PaLM 540B", SLICE, batch, "WS 2D", "Batch", "int8", 2048, 64)
