@@ -217,8 +217,8 @@ def visible_context(attention, context):
 
     Examples
     --------
-    >>> visible_context(Attention(64, 8, 64, window=128), 1000)
-    128
+    >>> visible_context(Attention(64, 8, 64, window=128), 1000), visible_context(Attention(64, 8, 64), 0)
+    (128, 0)
     """
     for most in (attention.window, attention.top):
         context = context if most is None else minimum(context, most)
@@ -232,6 +232,8 @@ def causal_pairs(attention, tokens):
     --------
     >>> causal_pairs(Attention(64, 8, 64), 4), causal_pairs(Attention(64, 8, 64, window=2), 4)
     (10.0, 7.0)
+    >>> causal_pairs(Attention(64, 8, 64), 0)
+    0.0
     """
     if attention.chunked and attention.window is not None:
         full = ceil(tokens / attention.window) - 1

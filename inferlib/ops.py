@@ -135,6 +135,12 @@ def ceil(x):
     --------
     >>> ceil(3.2), ceil(8 * (1 + 1e-12)), ceil(8 * (1 + 1e-6))
     (4, 8, 9)
+
+    From 1e9 on nothing is taken for an integer, alone or in an array:
+
+    >>> large = 1e12 + 0.25
+    >>> ceil(large), float(ceil(np.array([large]))[0])
+    (1000000000001, 1000000000001.0)
     """
     if _plain(x):
         nearest = round(x)

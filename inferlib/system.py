@@ -41,6 +41,11 @@ class Accelerator(Record):
     None; ``sources`` says where each number is stated. ``topology`` says how the ``scale_up_size`` chips of a domain
     are linked: with a ``"switch"`` or a full ``"mesh"`` any chip sends to any other at its full bandwidth; a
     ``"torus"`` links neighbours, a ``"bridge"`` pairs, and ``"PCIe"`` has no links of its own; empty if not stated.
+
+    Examples
+    --------
+    >>> Accelerator(1e15, 3e12, price=0).price  # one's own
+    0
     """
 
     flops: float = quantity("dense arithmetic peak of one chip", "FLOP/s")

@@ -68,8 +68,8 @@ class Experts(Record):
 
         Examples
         --------
-        >>> Experts(256, 8, 2048).touched(2)
-        15.75
+        >>> Experts(256, 8, 2048).touched(2), Experts(256, 8, 2048).touched(0)
+        (15.75, 0.0)
         """
         batch = validation.number("batch", batch, zero=True)
         return self.n_experts * (1 - (1 - self.n_active / self.n_experts) ** batch)
@@ -103,7 +103,16 @@ def _biases(matrices, d_ff, d_model):
 
 
 class Layers(Record):
-    """A group of equal layers: attention, then a feed-forward block; either may be None."""
+    """A group of equal layers: attention, then a feed-forward block; either may be None.
+
+    Examples
+    --------
+    A layer without norms has only what it multiplies:
+
+    >>> block = Layers(1, None, FeedForward(16), norms=0)
+    >>> Transformer(8, 10, (block,), tied=True, final_norm=0).n_params == 8 * (10 + 3 * 16)
+    True
+    """
 
     count: float = quantity("layers of this kind")
     attention: AttentionKind | None  # type: ignore[misc]
@@ -132,6 +141,12 @@ class Transformer(Record):
     --------
     >>> Transformer(4096, 128256, (Layers(32, Attention(32, 8, 128), FeedForward(14336)),)).n_params
     8030261248
+
+    Zero rows of the head: it has none, and the embedding remains.
+
+    >>> small = Transformer(8, 10, (Layers(1, None, FeedForward(16)),))
+    >>> small.n_params - small.replace(outputs=0).n_params
+    80
     """
 
     d_model: float = quantity("width of the residual stream")
@@ -295,6 +310,8 @@ class Transformer(Record):
         >>> parts = load_model("Llama 3 70B").flops(context=4096)
         >>> f"{sum(parts.values()) / 1e9:.1f} GFLOP, {parts['scores'] / 1e9:.1f} of them for scores"
         '149.7 GFLOP, 5.4 of them for scores'
+        >>> load_model("Llama 3 70B").flops(context=0).get("scores", 0)
+        0
         """
         context = validation.number("context", context, zero=True)
         return self._flops(1, 1, lambda attention: attention.context_flops(context))
@@ -307,6 +324,11 @@ class Transformer(Record):
         >>> from inferlib import load_model
         >>> f"{sum(load_model('Llama 3 70B').prefill_flops(4096).values()) / 1e12:.1f} TFLOP"
         '582.7 TFLOP'
+
+        No tokens and no logits take no FLOP:
+
+        >>> sum(load_model("Llama 3 70B").prefill_flops(0, logits=0).values())
+        0.0
         """
         tokens = validation.number("tokens", tokens, zero=True)
         logits = validation.number("logits", logits, zero=True)
@@ -347,6 +369,8 @@ class Transformer(Record):
         >>> from inferlib import load_model
         >>> load_model("Llama 3 70B").cache_values(), load_model("DeepSeek V3").cache_values()
         (163840, 35136)
+        >>> load_model("Llama 3 70B").cache_values(0)
+        0
         """
         context = validation.number("context", context, zero=True)
         return sum(n * attention.kept(context) for n, attention in self.attentions)
@@ -415,6 +439,8 @@ class Transformer(Record):
         >>> read = load_model("DeepSeek V3").bytes_read(batch=32, context=4096, weights="fp8")
         >>> f"{sum(read.values()) / 1e9:.0f} GB, {read['cache'] / 1e9:.1f} of them cache"
         '443 GB, 9.2 of them cache'
+        >>> load_model("DeepSeek V3").bytes_read(batch=1, context=0)["cache"]
+        0.0
         """
         batch = validation.number("batch", batch)
         context = validation.number("context", context, zero=True)

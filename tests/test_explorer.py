@@ -4,7 +4,7 @@ import json
 import math
 import os
 import re
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from inspect import isfunction
 from pathlib import Path
@@ -256,16 +256,19 @@ def test_a_guess_ends_where_it_says_if_the_answer_lies_between():
 
 
 def every_explorer():
-    """Each public function of each source's ``explorers`` module makes one."""
+    """Each public function of each source's ``explorers`` module makes one, of what ``openings.tsv`` has for it."""
     from book.audit import grading
 
+    given = dict(lines("openings"))
     rooms = {source: f"papers.{source}" for source in grading.sources()} | {"principles": "principles"}
     for source, room in rooms.items():
         module = import_module(f"book.{room}.explorers")
         for name, make in vars(module).items():
             own = getattr(make, "__module__", "") == module.__name__
             if isfunction(make) and own and not name.startswith("_"):
-                yield pytest.param(cache(make), id=f"{source}.{name}")
+                key = f"{source}.{name}"
+                values = eval(given.get(key, "()"), vars(module))
+                yield pytest.param(cache(partial(make, *values)), id=key)
     yield pytest.param(cache(introduction.one_token), id="introduction.one_token")
 
 

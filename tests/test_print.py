@@ -1,7 +1,10 @@
 """Printed rows of all sources that do not come out, in one table."""
 
+from importlib import import_module
+from types import SimpleNamespace
+
 import pytest
-from facts import lines
+from facts import from_table, lines
 
 from book import audit
 from book.audit import grading, published_rows
@@ -32,6 +35,24 @@ def test_exactly_these_rows_do_not_come_out(source):
 def test_a_note_has_the_number_behind_a_row(source, row, words):
     card = audit.scorecard(source)
     assert card[card.row == row].note.str.contains(words, regex=False).any()
+
+
+@from_table
+def test_a_statement_stands_up_to_its_threshold(function, statement, replaced, by, holds, monkeypatch):
+    """What it compares is replaced by a number just within what its note asks for, or just beyond."""
+    place, _, name = function.rpartition(".")
+    module, (owner, _, last) = import_module(f"book.papers.{place}"), replaced.rpartition(".")
+    value, checks, found = eval(by, globals() | vars(module)), getattr(module, name), []
+    read = grading.Reader(*next(key for key, made in grading.REPRODUCERS.items() if checks in made))
+    if replaced == "read":
+        read = value
+    elif owner:  # only for this module: caches of others keep what they found
+        monkeypatch.setattr(module, owner, SimpleNamespace(**vars(getattr(module, owner)) | {last: value}))
+    else:
+        monkeypatch.setattr(module, last, value)
+    checks(read, lambda label, truth, *note, **fair: label.startswith(statement) and found.append(truth))
+    (truth,) = found
+    assert bool(truth(read) if callable(truth) else truth) is holds
 
 
 @pytest.mark.parametrize(("source", "numerals"), lines("numerals"))

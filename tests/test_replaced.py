@@ -101,7 +101,7 @@ def test_a_page_and_a_replacement_of_another_shape_are_refused():
 
     with st.memory_time.replaced(lambda machine, m, b: 0 * m):
         with pytest.raises(ValueError, match="memory_time is replaced"):
-            explorers.multiply()._repr_html_()
+            explorers.multiply(st.load_chip(), st.PRINTED)._repr_html_()
     with (
         pytest.raises(TypeError, match="takes m, b, but must take machine, m, b"),
         st.memory_time.replaced(lambda m, b: m),

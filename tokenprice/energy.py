@@ -10,7 +10,15 @@ equation = partial(equation, "serving", chapter="price")
 
 
 class Draw(Record):
-    """Shares of a chip's rated power, fitted to measured watts (``energy.toml``)."""
+    """Shares of a chip's rated power, fitted to measured watts (``energy.toml``).
+
+    Examples
+    --------
+    A chip that always draws all of its power draws no more when busy:
+
+    >>> chip_draw(Draw(1, 0, 0), 700, 1, 1)
+    700
+    """
 
     awake: float = quantity("part of the rated power that a serving chip draws at any moment", maximum=1)
     reading: float = quantity("further part while its memory is busy", zero=True)

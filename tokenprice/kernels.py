@@ -18,7 +18,13 @@ POPULARITY = (
 
 
 class Kernel(Record):
-    """Timing constants of one operator on one chip: a matrix product, a block of experts, or attention."""
+    """Timing constants of one operator on one chip: a matrix product, a block of experts, or attention.
+
+    Examples
+    --------
+    >>> Kernel(0, 0.9).start
+    0
+    """
 
     start: float = quantity("fixed time of a kernel", "s", zero=True)
     share: float = quantity("share of the memory bandwidth that a kernel reaches", maximum=2)
@@ -47,7 +53,13 @@ class Block(Kernel):
 
 
 class Link(Record):
-    """All-reduce constants of a group of tensor-parallel chips."""
+    """All-reduce constants of a group of tensor-parallel chips.
+
+    Examples
+    --------
+    >>> Link(0, 1e11).latency
+    0
+    """
 
     latency: float = quantity("fixed time of an all-reduce", "s", zero=True)
     bandwidth: float = quantity("bytes of the message over the rest of an all-reduce's time", "B/s")

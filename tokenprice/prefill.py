@@ -234,7 +234,7 @@ def launch_floor(deployment):
     return deployment.software.host * deployment.layers
 
 
-def prefill_until_first_token(deployment, prompt_time, pieces=1):
+def prefill_until_first_token(deployment, prompt_time, pieces):
     """Seconds of a prompt's prefill up to its first token; the tokens of others run along.
 
     A mixture of experts takes longer than its kernels, and no prefill is faster than the host can launch it.

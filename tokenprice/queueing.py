@@ -640,12 +640,11 @@ def fleet(
     )  # fmt: skip
 
 
-def smallest_number(kept, most=None, least=1):
+def smallest_number(kept, least):
     """Return the smallest n >= ``least`` for which a monotone predicate holds; None if there is none."""
     high = least
-    most = most or 2**20 * least
     while not kept(high):
-        if high >= most:
+        if high >= 2**20 * least:
             return None
         high *= 2
     low = max(high // 2, least - 1)

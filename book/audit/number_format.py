@@ -28,6 +28,10 @@ def format_value(value, unit="1"):
     ('1 PFLOP/s', '$0.4 a million tokens')
     >>> format_value((6.0, 12.0)), format_value(True), format_value("<= 1", "%"), format_value(None)
     ('6 to 12', 'true', '<= 1 %', '')
+    >>> print(*(format_value(10.0**power, "B") for power in range(15, -15, -3)))
+    1 PB 1 TB 1 GB 1 MB 1 kB 1 B 1 mB 1 µB 1 nB 1 pB
+    >>> format_value(1e12), format_value(1e9), format_value(1e6), format_value(999_900.0)
+    ('1 T', '1 B', '1 M', '999,900')
     """
     if isinstance(value, bool):
         return str(value).lower()

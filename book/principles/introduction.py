@@ -353,6 +353,13 @@ def draw_frontiers(edge):
 
 
 def _users(number):
+    """Return a number of users in words.
+
+    Examples
+    --------
+    >>> _users(1), _users(2)
+    ('1 user', '2 users')
+    """
     return f"{number:g} user{'s' if number != 1 else ''}"
 
 

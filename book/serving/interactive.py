@@ -116,7 +116,15 @@ def _kind(weights):
 
 
 def _same(row, like, prompt, output):
-    """Whether a row is of this model, chip and format at these lengths, or at a tenth less if they are drawn."""
+    """Whether a row is of this model, chip and format at these lengths, or at a tenth less if they are drawn.
+
+    Examples
+    --------
+    >>> lengths = {"prompt_tokens": 1, "output_tokens": 1000}
+    >>> row = pd.Series({"model": "m", "hardware": "c", "weights": "nvfp4 w4a16"} | lengths)
+    >>> [_same(row, ("m", "c", "fp4"), 1, output) for output in (1200, 1111, 1000, 960, 940)]
+    [False, True, True, True, False]
+    """
     pairs = ((row.prompt_tokens, prompt), (row.output_tokens, output))
     near = all(0.85 <= of / to <= 1.05 for of, to in pairs)
     return near and (row.model, row.hardware, _kind(row.weights)) == like

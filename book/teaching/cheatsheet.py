@@ -10,6 +10,14 @@ def formula(unit, function, *inputs, **named):
     """Return an equation with the meanings of its source's symbols, and its value for some inputs.
 
     ``unit``: unit of the value.
+
+    Examples
+    --------
+    >>> from inferlib import load_model
+    >>> from inferlib.papers import pope2022
+    >>> small = pope2022.load_model(load_model("Llama 3.2 1B"))
+    >>> formula("1", pope2022.parameters, small).data.split("**")[1]
+    '1.2 billion'
     """
     equation = function.equation
     text = equation._repr_markdown_()

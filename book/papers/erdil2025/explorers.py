@@ -18,17 +18,17 @@ from inferlib import catalog
 from inferlib.papers.erdil2025 import decode
 from inferlib.papers.erdil2025.equations import toy
 from inferlib.papers.erdil2025.equations.model import capacity_needed
-from inferlib.papers.erdil2025.records import Assumptions, Cut, computing_at, load_chip, load_model, models
+from inferlib.papers.erdil2025.records import Cut, computing_at, load_chip, load_model, models
 from inferlib.system import Breakdown, format_bytes
 from inferlib.units import factor
 
 PAPERS = "H100, the paper's"
-LLAMA, H100 = load_model("Llama 3 70B"), load_chip("H100")
+H100 = load_chip("H100")
 _CHIPS = {PAPERS: H100} | {n: catalog.load_chip(n) for n in ("A100 80GB", "H100 SXM", "H200", "B200")}
 _MODELS = {name: load_model(name) for name in ("Llama 3 70B", "Llama 3 8B", "GPT-3", "PaLM-540B", "GPT-4")}
 
 
-def waiting_against_reading(model=LLAMA, chip=H100, hop=1e-6):
+def waiting_against_reading(model, chip, hop):
     """Explorer of the toy model: its terms over the instance size, and one token; opens with the given values."""
 
     def given(hop, base, bits, model, chip, n_gpu, batch, **at):
@@ -80,13 +80,12 @@ _SHAPES = {name: load_model(name).shape for name in models() if "bit" not in nam
 _GPUS = {
     name: load_chip(catalog.load_chip(name)) for name in ("H100 SXM", "H200", "B200", "A100 80GB", "MI300X")
 }
-ONE_WAY, PRINTED = Cut(kind="1D"), Assumptions()
+ONE_WAY = Cut(kind="1D")
 
 
-def one_layout(model=LLAMA, chip=H100, gpus=8, batch=32, context=4096,
-               cut=None, assumptions=PRINTED):  # fmt: skip
-    """Explorer of one token's time in one layout: ``cut``, or cut one way over all GPUs."""
-    mine, cut = model.shape, cut or ONE_WAY
+def one_layout(model, chip, gpus, batch, context, cut, assumptions):
+    """Explorer of one token's time in one layout, at first ``cut``; the menu offers one way over all GPUs too."""
+    mine = model.shape
     sparse = mine.n_experts > 1
 
     def shape(model, bits, cache):

@@ -1,10 +1,10 @@
 """LIMINAL 2025: which assumption matters. Change one, and count which of the 320 printed cells survive."""
 
-from functools import lru_cache
+from functools import cache
 
 from book import stored
 from book.papers.liminal2025 import cells
-from book.papers.liminal2025.cells import AS_PRINTED, Reading
+from book.papers.liminal2025.cells import AS_PRINTED, FEW, MANY, Reading
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.equations import PRINTED, Assumptions
 
@@ -24,13 +24,13 @@ def with_latencies(at_8=None, at_128=None):
 
     Two numbers determine the straight line in n of :func:`inferlib.papers.liminal2025.collective_latency`.
     """
-    at_8, at_128 = at_8 or model.collective_latency(8), at_128 or model.collective_latency(128)
-    slope = (at_128 - at_8) / (128 - 8)
+    at_8, at_128 = at_8 or model.collective_latency(FEW), at_128 or model.collective_latency(MANY)
+    slope = (at_128 - at_8) / (MANY - FEW)
     crossings = slope * PRINTED.radix * PRINTED.link / PRINTED.payload
     return {"on_chip": at_8 - 8 * slope - PRINTED.switch, "crossings": crossings}
 
 
-@lru_cache(maxsize=1)
+@cache
 def readings():
     """The paper's set, then every reading tried, each one change away from it: (subject, change) to Reading."""
     tried = stored.toml("papers/liminal2025/readings.toml")

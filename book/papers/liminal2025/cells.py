@@ -2,7 +2,7 @@
 
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
-from functools import lru_cache
+from functools import cache
 
 from book.audit.explanations import inputs
 from book.audit.grading import published
@@ -11,6 +11,7 @@ from inferlib.papers.liminal2025.equations import IDEAL, PRINTED, Assumptions, l
 from inferlib.units import factor
 
 TABLES = ("Table 4", "Table 5", "Table 6", "Table 7")
+FEW, MANY = SYSTEMS = 8, 128  # chips with tensor parallelism, TP8 and TP128
 CONTEXTS = {"T=4K": 4, "T=128K": 128}  # the paper's K
 SMALL = ("Llama3-8B", "Llama4-Scout", "Qwen3-4B", "GPT-OSS-20B")  # only in Table 4
 # How a cell is written: billions of parameters, the paper's GB, two decimals, or tokens per second.
@@ -67,11 +68,11 @@ def large():
 
 def latencies(assumptions=PRINTED):
     """The three latencies of a collective in Table 7, by the name they have there, in seconds."""
-    found = {n: model.collective_latency(n, assumptions) for n in (128, 8)}
-    return {"1.0us": found[128], "438ns": found[8], "200ns": IDEAL}
+    many, few = (model.collective_latency(n, assumptions) for n in (MANY, FEW))
+    return {"1.0us": many, "438ns": few, "200ns": IDEAL}
 
 
-@lru_cache(maxsize=256)
+@cache
 def cells(reading=AS_PRINTED):
     """Every cell of Tables 4 to 7: (artefact, row, column) to (value in SI units or None, form in print)."""
     contexts = {label: k * reading.kilotoken for label, k in CONTEXTS.items()}
@@ -107,7 +108,7 @@ def _table_5(reading, contexts):
     for name in large():
         app = load_model(name, reading.assumptions)
         for label, context in contexts.items():
-            for n in (8, 128):
+            for n in SYSTEMS:
                 batch = model.largest_batch(app, chip, context, n, reading.assumptions)
                 if batch is not None and reading.batch_limit:
                     batch = min(batch, int(reading.batch_limit))
@@ -123,7 +124,9 @@ def _table_5(reading, contexts):
 def _table_6(reading, contexts):
     for name in large():
         for label, context in contexts.items():
-            new, old = (reading.speed(name, memory, 1, context, 128, IDEAL) for memory in ("3D-DRAM", "HBM3"))
+            new, old = (
+                reading.speed(name, memory, 1, context, MANY, IDEAL) for memory in ("3D-DRAM", "HBM3")
+            )
             yield (name, f"{label} UTPS"), (new, SPEED)
             yield (name, f"{label} Speedup"), (new / old, GAIN)
 
@@ -132,7 +135,7 @@ def _table_7(reading, contexts):
     for name in large():
         for memory in ("HBM3", "3D-DRAM", "SRAM"):
             for label, t_tp in latencies(reading.assumptions).items():
-                speed = reading.speed(name, memory, 1, contexts["T=128K"], 128, t_tp)
+                speed = reading.speed(name, memory, 1, contexts["T=128K"], MANY, t_tp)
                 yield (name, f"{memory} {label}"), (speed, SPEED)
 
 

@@ -9,7 +9,7 @@ import xarray as xr
 
 from book.audit.grading import published
 from book.frames import frame
-from book.papers.liminal2025.cells import AS_PRINTED, large
+from book.papers.liminal2025.cells import AS_PRINTED, MANY, large
 from inferlib import validation
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.equations import PRINTED, XPU, Assumptions, equation, load_chip, load_model
@@ -26,7 +26,7 @@ def memory_power(chip: XPU, energy, assumptions: Assumptions = PRINTED):
     return chip.bandwidth * energy
 
 
-def sweep(name, memory, context, n=128):
+def sweep(name, memory, context, n=MANY):
     """Speed of users and system over the batch, as far as memory reaches."""
     app, chip = load_model(name), load_chip(memory)
     stages = AS_PRINTED.stages(app, memory)

@@ -2,6 +2,7 @@
 
 from book.audit.grading import Reader
 from book.papers.liminal2025 import ablation, cells, efficiency, speeds, travels
+from book.papers.liminal2025.cells import MANY
 from book.papers.liminal2025.speeds import LARGE, LONG, SHORT, K, gain, speed, written
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.equations import IDEAL, PRINTED, Assumptions, load_model
@@ -61,14 +62,14 @@ def of_models():
 def of_speeds():
     """Numbers about speeds, in the paper's writing."""
     return {
-        "slow": _under("Llama3-405B", 128, SHORT, pflops=1e12),
+        "slow": _under("Llama3-405B", MANY, SHORT, pflops=1e12),
         "maverick_all": _under("Llama4-Maverick", 8, SHORT, **READ_SHARED),
         "deepseek_all": _under("DeepSeekV3", 8, SHORT, **READ_SHARED),
         "deepseek_low": _under("DeepSeekV3", 8, SHORT, **LOW_RANK),
         "deepseek_low_shared": _under("DeepSeekV3", 8, SHORT, **LOW_RANK, **READ_SHARED),
         "oss_head": _under("GPT-OSS-120B", 8, SHORT, **ablation.counted("head")),
         "hbm4_eight": written(speed("GPT-OSS-120B", "HBM4", n=8)),
-        "ceiling": written(max(speeds.ceiling(name, 128) for name in LARGE)),
+        "ceiling": written(max(speeds.ceiling(name, MANY) for name in LARGE)),
         "ceiling_eight": written(max(speeds.ceiling(name, 8) for name in LARGE)),
         "oss_local": _under("GPT-OSS-120B", 8, LONG, **LOCAL),
         "maverick_local": _under("Llama4-Maverick", 8, LONG, **LOCAL),
@@ -96,10 +97,10 @@ def of_bandwidth():
         "batched": fast(32, SHORT),
         "batched_long": fast(32, LONG),
         "more_collectives": sum(
-            model.collectives(load_model(n), 128) > model.collectives(load_model(n), 8) for n in LARGE
+            model.collectives(load_model(n), MANY) > model.collectives(load_model(n), 8) for n in LARGE
         ),
         "hop_lost": _lost(free_stages=0.0),
-        "hops": f"{1e6 * model.exposed_time(load_model('Llama3-70B'), 128, 80, 0):.1f}",
+        "hops": f"{1e6 * model.exposed_time(load_model('Llama3-70B'), MANY, 80, 0):.1f}",
         "microsecond": f"{1e9 * cells.latencies()['1.0us']:.2f}",
         "sram_bound": ", ".join(speeds.arithmetic_binds()),
         "sram_extra": f"{max(map(speeds.arithmetic_extra, LARGE)):.0%}",

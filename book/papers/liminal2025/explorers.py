@@ -1,11 +1,10 @@
 """Explorers of LIMINAL 2025."""
 
 from book.explorer import Choice, Curves, Explorer, Limit, Sentence, Slider, sizes
-from book.papers.liminal2025 import cells
 from book.papers.liminal2025.derivations import latency_for
 from inferlib.ops import maximum
 from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.equations import IDEAL, PRINTED, load_chip, load_model
+from inferlib.papers.liminal2025.equations import PRINTED
 from inferlib.units import factor
 
 
@@ -25,17 +24,13 @@ def _memory(available):
 PROFITS = ("Llama3-405B", "Llama3-70B", "DeepSeekV3", "GPT-OSS-120B", "Qwen3-30B")
 
 
-def limits(
-    apps=None, known=None, new=None, latency=IDEAL, mine=None, context=4096, chips=128, assumed=PRINTED
-):
+def limits(apps, known, new, latency, mine, context, chips, assumed):
     """Explorer of the limits of one user: gain by a memory, at which latency of a collective, and speed.
 
     It opens with the ``new`` chip's memory and compares with the ``known`` chip's. ``mine``: the initial model.
     """
-    known, new = known or load_chip("HBM3"), new or load_chip("3D-DRAM")
-    apps = apps or {name: load_model(name) for name in cells.large()}
-    start = next((name for name, app in apps.items() if app == mine), str(mine)) if mine else PROFITS[-1]
-    offered = {start: mine or apps[start]} | apps
+    start = next((name for name, app in apps.items() if app == mine), str(mine))
+    offered = {start: mine} | apps
     today = known.bandwidth / factor("TB/s")
 
     def speed(app, bandwidth, latency, batch, context, chips, weights, cache, **at):

@@ -152,7 +152,8 @@ def efficiency_sweep():
             swept = efficiency.sweep(name, memory, context)
             watts = [efficiency.memory_power(load_chip(memory), e) for e in efficiency.ENERGIES]
             found = [
-                model.power_efficiency(swept.stps, 128, swept.attrs["stages"], watt).values for watt in watts
+                model.power_efficiency(swept.stps, cells.MANY, swept.attrs["stages"], watt).values
+                for watt in watts
             ]
             one = one or [each[0] for each in found]  # the first chip is HBM3
             low, high = np.sort([each / base for each, base in zip(found, one, strict=True)], axis=0)

@@ -2,6 +2,7 @@
 
 from book.audit.explanations import inputs
 from book.papers.liminal2025 import cells
+from book.papers.liminal2025.cells import MANY
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.equations import IDEAL, chips, load_chip, load_model, models
 
@@ -11,7 +12,7 @@ LARGE = cells.large()
 DRAM = ("HBM3", "HBM4", "3D-DRAM")
 
 
-def speed(name, memory="HBM3", batch=1, context=SHORT, n=128, t_tp=None):
+def speed(name, memory="HBM3", batch=1, context=SHORT, n=MANY, t_tp=None):
     """UTPS of one of the paper's systems; the achievable latency when none is given."""
     return cells.AS_PRINTED.speed(name, memory, batch, context, n, t_tp)
 
@@ -30,7 +31,7 @@ def ceiling(name, n):
 
 def use_of_arithmetic(name, memory, context, batch=1):
     """Part of the tensor engines' peak that a step on 128 chips uses."""
-    busy = model.compute_time(load_model(name), load_chip(memory), batch, context, 128)
+    busy = model.compute_time(load_model(name), load_chip(memory), batch, context, MANY)
     return busy * speed(name, memory, batch, context)
 
 
@@ -41,13 +42,13 @@ def gain(name, context):
 
 def without_hops(name):
     """UTPS on SRAM at 128K if its pipeline cost no hops, at 1 us a collective."""
-    at = load_model(name), load_chip("SRAM"), 1, LONG, 128, 1
-    return model.user_speed(*at, model.collective_latency(128))
+    at = load_model(name), load_chip("SRAM"), 1, LONG, MANY, 1
+    return model.user_speed(*at, model.collective_latency(MANY))
 
 
 def at_capacity(name, context):
     """Tokens per second of the system, and of each user, at the largest batch that fits 128 HBM3 chips."""
-    batch = model.largest_batch(load_model(name), load_chip("HBM3"), context, 128)
+    batch = model.largest_batch(load_model(name), load_chip("HBM3"), context, MANY)
     user = speed(name, "HBM3", batch, context)
     return batch * user, user
 
@@ -79,7 +80,7 @@ def arithmetic_binds():
     bound = {}
     for name in LARGE:
         for memory in chips():
-            at = load_model(name), load_chip(memory), 1, LONG, 128
+            at = load_model(name), load_chip(memory), 1, LONG, MANY
             if model.compute_time(*at) > model.memory_time(*at):
                 bound.setdefault(name, []).append(memory)
     return bound
@@ -87,7 +88,7 @@ def arithmetic_binds():
 
 def arithmetic_extra(name):
     """Part of a token's time that arithmetic adds beyond memory, on SRAM at batch 1, 128K and 1 us a collective."""
-    at = load_model(name), load_chip("SRAM"), 1, LONG, 128
+    at = load_model(name), load_chip("SRAM"), 1, LONG, MANY
     return (model.compute_time(*at) - model.memory_time(*at)) * speed(name, "SRAM", 1, LONG)
 
 

@@ -5,7 +5,7 @@ from book.explorer import Bars, Choice, Curves, Explorer, Gauge, Limit, Slider, 
 from inferlib.ops import maximum
 from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.decode import held_on_gpu, stages
-from inferlib.papers.mazurek2025.records import DEFAULT, Deployment, load_chip, load_model, setup
+from inferlib.papers.mazurek2025.records import DEFAULT, Deployment, load_chip, load_model
 from inferlib.system import Breakdown
 from inferlib.units import factor
 
@@ -13,7 +13,6 @@ _CHIPS = {name: load_chip(name) for name in ("H100 SXM", "H200", "B200", "H20")}
 _MODELS = {name: load_model(name) for name in ("DeepSeek V3", "Kimi K2")}
 OVERHEAD = Slider("overhead", "Overhead of a layer", 0, 200, 0, "µs")
 SIZES = {"8": 8, "72, one rack": 72}
-NINE = setup("9x8 H100")
 
 
 def _work(own, context):
@@ -40,21 +39,16 @@ def _assumed(weights, cache, overhead=0, **at):
     return DEFAULT.replace(weight_bytes=weights, cache_value_bytes=cache, overhead=overhead * factor("us"))
 
 
-def _place(nodes, size, balance, extra, two_batch=True):
-    """Return a deployment of whole nodes of a size."""
-    return Deployment(nodes * size, nodes, balance * factor("%"), extra, two_batch)
-
-
-def one_step(model=None, at=NINE, own=128, context=4989, assumed=DEFAULT):
+def one_step(model, at, own, context, assumed):
     """Explorer of a step's time on a number of nodes, and of the gain of two half batches.
 
     Every GPU must have an expert and memory for it.
     """
 
     def given(
-        own, context, nodes, size, balance, extra, weights, cache, model, overhead=0, two_batch=True, **at
+        own, context, nodes, size, balance, extra, weights, cache, model, overhead, two_batch=True, **at
     ):
-        place = _place(nodes, size, balance, extra, two_batch)
+        place = Deployment(nodes * size, nodes, balance * factor("%"), extra, two_batch)
         return place, own * nodes * size, context, _assumed(weights, cache, overhead)
 
     def speed(chip, model, **at):
@@ -111,13 +105,12 @@ def one_step(model=None, at=NINE, own=128, context=4989, assumed=DEFAULT):
     )
 
 
-def experts_waking(model=None, context=4989, gpu=None, assumed=DEFAULT):
+def experts_waking(model, context, gpu, assumed):
     """Explorer of a layer's 256 experts on 8 to 256 GPUs: what the fullest GPU reads, and what fits in its memory.
 
     With more sequences more experts are used and more bytes are read, until nearly all are; then a larger batch adds
     only cache, until the memory is full.
     """
-    model = model or _MODELS["DeepSeek V3"]
 
     def fullest(batch, gpus, **at):
         # the asymptotic formula falls below one if there are more GPUs than active experts

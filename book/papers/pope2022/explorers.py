@@ -6,12 +6,11 @@ from inferlib import load_model
 from inferlib.papers import pope2022 as pope
 
 
-def switch(model=None, mesh=None, tokens=64):
+def switch(model, mesh, tokens):
     """Explorer of what each layout moves over the tokens of the batch, in which the reader finds the switch points.
 
-    It opens with a model, a mesh and a number of tokens (default: PaLM 540B on 64 chips).
+    It opens with a model, a mesh and a number of tokens.
     """
-    model, mesh = model or evidence.palm(), mesh or pope.load_mesh(evidence.SLICE)
     models = {
         f"{model.name}, {model.heads:.0f} heads": model,
         "PaLM 62B": pope.load_model("PaLM 62B"),

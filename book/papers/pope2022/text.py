@@ -187,13 +187,14 @@ def growth(read, phase):
 
 
 def _batch_as_fast(time, constants):
-    """Find the batch at which int8 weights take as long as a given time, by bisection."""
-    low, high = 1.0, 4096.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        at = configuration("PaLM 540B", SLICE, middle, "WS 2D", "Batch", "int8", 2048, 64)
-        low, high = (middle, high) if pass_time(at, constants) < time else (low, middle)
-    return low
+    """Find the batch at which int8 weights take as long as a given time."""
+    from scipy.optimize import brentq
+
+    def excess(batch):
+        at = configuration("PaLM 540B", SLICE, batch, "WS 2D", "Batch", "int8", 2048, 64)
+        return pass_time(at, constants) - time
+
+    return brentq(excess, 1, 4096)
 
 
 def chip_seconds(read, table, row):

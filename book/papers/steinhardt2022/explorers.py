@@ -4,7 +4,7 @@ from book.audit.grading import Reader
 from book.explorer import Choice, Curves, Explorer, Limit, Slider
 from book.papers.steinhardt2022.tables import LINKS, POD, modern_machines
 from inferlib.papers.steinhardt2022 import equations as model
-from inferlib.papers.steinhardt2022.equations import PRINTED, Assumptions, Machine
+from inferlib.papers.steinhardt2022.equations import Assumptions, Machine
 from inferlib.units import factor
 
 WIDEST = Reader("steinhardt2022", "Justification")("width of many models")[1]
@@ -12,12 +12,11 @@ WIDEST = Reader("steinhardt2022", "Justification")("width of many models")[1]
 TO_CUT = "block of a machine"
 
 
-def multiply(machine=None, assumptions=PRINTED, chip=None):
+def multiply(machine, assumptions, chip=None):
     """Explorer of one multiply over network bandwidth and slow-down k, from a machine that the reader may change.
 
     ``chip``: a reader's own, whose machine the menu offers too.
     """
-    machine = machine or model.load_chip()
     others = {name: m for name, m in modern_machines(chip).items() if name not in (POD, LINKS)}
     chips = {"as above": machine} | others
 

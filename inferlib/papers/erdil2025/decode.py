@@ -85,6 +85,16 @@ def decode_step(
 
     Returns terms ``kernel launch``, ``collective latency``, ``collective bandwidth``, ``pipeline``; then
     ``weights``, ``activations`` and ``cache`` over ``arithmetic`` and ``attention arithmetic``.
+
+    Examples
+    --------
+    The search includes pipelines, which pay on 64 GPUs:
+
+    >>> from inferlib import System, Workload, catalog
+    >>> llama, h100 = load_model("Llama 3 70B"), catalog.load_chip("H100 SXM")
+    >>> found = decode_step(llama, System(h100, 64), Workload(64, 0))
+    >>> found.total < best_layout(llama, load_chip(h100), 64, 64, pipeline=False)[1].total
+    True
     """
     try:
         shape = load_model(model, workload.weights, workload.cache).shape

@@ -51,7 +51,13 @@ class Model(Record):
 
 
 class Protocol(Record):
-    """One protocol of NCCL: its latencies, and the share of the bandwidth that it reaches."""
+    """One protocol of NCCL: its latencies, and the share of the bandwidth that it reaches.
+
+    Examples
+    --------
+    >>> Protocol(0, 1e-6, 1e-6, 1).base
+    0
+    """
 
     base: float = quantity("latency of a collective before any hop", "s", zero=True)
     per_rank: float = quantity("latency of one further GPU in a node, one pass", "s")
@@ -310,7 +316,13 @@ class Cut(Record):
 
 
 class ToyAssumptions(Record):
-    """Assumptions of section 2 beyond its equations. The default is the set that made Table 1."""
+    """Assumptions of section 2 beyond its equations. The default is the set that made Table 1.
+
+    Examples
+    --------
+    >>> ToyAssumptions(t_hop=0).t_hop
+    0
+    """
 
     t_hop: float = quantity("time from one GPU to the next, once", "s", default=1e-6, zero=True)
     t_base: float = quantity("fixed time of an all-reduce, besides its hops", "s", default=0.0)

@@ -14,7 +14,7 @@ LATENT = symbolic(LatentAttention, "liminal2025")
 
 
 B, T, N, P = symbol("batch context n stages")
-T_TP, SPEED, WAITING, WIDTH = symbol("t_tp speed waiting d_model")
+T_TP, SPEED, WIDTH = symbol("t_tp speed d_model")
 # Records on which single steps are derived.
 AT = APP, CHIP, B, T, N
 

@@ -45,6 +45,13 @@ class Application(Record):
     """A model as sums over its layers. Made by :func:`load_model`.
 
     Weights and cache are counted in values, not bytes; a sum is zero if the model has no such part.
+
+    Examples
+    --------
+    >>> parts = "expert cache pair_flops scores head_layers latent_layers dense_layers moe_layers"
+    >>> none = load_model("Llama3-70B").replace(**dict.fromkeys(parts.split(), 0))
+    >>> none.cache + none.scores
+    0
     """
 
     layers: float = quantity("layers")
@@ -148,6 +155,14 @@ class Assumptions(Record):
 
     Most are not stated in the paper: the printed digits exclude the alternatives
     (``book.papers.liminal2025.ablation``).
+
+    Examples
+    --------
+    Chips, switches and stages without latency exchange nothing in no time:
+
+    >>> ideal = Assumptions(on_chip=0, switch=0, payload=0, t_stage=0, free_stages=0)
+    >>> collective_latency(128, ideal), exposed_time(load_model("Llama3-70B"), 128, 80, 0, ideal)
+    (0.0, 0.0)
     """
 
     weight_bytes: float = quantity("bytes of one weight", "B", default=1.0)

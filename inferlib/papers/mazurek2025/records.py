@@ -19,6 +19,14 @@ class Model(Record):
 
     The source writes one width of a head, d_h, for queries and keys and for values alike. In equations 5, 7,
     12 and 14 it tells them apart, and so does this record everywhere.
+
+    Examples
+    --------
+    A model may have no dense layers and no shared experts:
+
+    >>> routed = dict.fromkeys(("n_dense_layers", "d_dense", "n_shared", "n_shared_active"), 0)
+    >>> load_model("DeepSeek V3").replace(**routed).used
+    8
     """
 
     d_model: float = quantity("width of the residual stream")
@@ -121,7 +129,13 @@ def not_described(model):
 
 
 class GPU(Record):
-    """What the source needs to know of a GPU and its links."""
+    """What the source needs to know of a GPU and its links.
+
+    Examples
+    --------
+    >>> load_chip("H200").replace(price=0).price  # one's own
+    0
+    """
 
     bf16_flops: float = quantity("arithmetic peak for attention, BF16", "FLOP/s")
     fp8_flops: float = quantity("arithmetic peak for experts, FP8", "FLOP/s")

@@ -60,8 +60,8 @@ def _intensity_factor(read):
 
 
 def best_utilisation(chip):
-    """Best share of the 16-bit peak when the cache is read for every token: 2 / precision over FLOP per byte."""
-    return 2 / 2 * chip.memory_bandwidth / chip.flops
+    """Best share of the 16-bit peak when the cache is read for every token: 2 / precision, one, over FLOP per byte."""
+    return chip.memory_bandwidth / chip.flops
 
 
 def cheap_ends(name, context):

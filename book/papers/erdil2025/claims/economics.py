@@ -66,10 +66,8 @@ def _smaller(read):
 
 
 def served(read):
-    """The quoted offer for Llama 3 70B: tokens per second and dollars a million."""
-    place = "Llama 3 70B at Fireworks"
-    price = read(place, "price of a million tokens", "Text 2.2.2") / factor("usd/Mtok")
-    return read(place, "tokens per second", "Text 2.2.2"), price
+    """The quoted offer for Llama 3 70B in tokens per second."""
+    return read("Llama 3 70B at Fireworks", "tokens per second", "Text 2.2.2")
 
 
 def drafting_gains(name=SEVENTY, assumptions=DEFAULT):
@@ -126,7 +124,7 @@ def _text_4(read):
 
 @reproduces("Text 4")
 def _economics(read, holds):
-    speed, price = served(read)
+    speed = served(read)
     drafted = economics.curve(SEVENTY, draft=economics.DRAFT)
     preferred = economics.preferred(drafted, read("alpha")).tokens_per_second
     small = economics.curve("Llama 3 8B")

@@ -117,7 +117,7 @@ def _reads_of_a_ring(read):
     """Every rank reads 1/R of the tensor from its neighbour in each of 2 (R - 1) steps."""
     ranks, hop = 10, ToyAssumptions().t_hop
     steps = toy.ring_all_reduce_time(ranks, hop) / hop
-    return ranks * steps / ranks / (ranks - 1)
+    return steps / (ranks - 1)
 
 
 @reproduces("Text 3.4")

@@ -1,7 +1,7 @@
 """LIMINAL 2025: abstract, introduction and conclusion, and the key findings that they repeat."""
 
 from book.audit.grading import WithNote, reproduces
-from book.papers.liminal2025.cells import latencies
+from book.papers.liminal2025.cells import FEW, MANY, SYSTEMS, latencies
 from book.papers.liminal2025.claims.memory import for_32, least
 from book.papers.liminal2025.speeds import (
     GB,
@@ -41,12 +41,12 @@ def _introduction(read):
 
 @reproduces("Introduction")
 def _challenges(read, holds):
-    fast = {n: speed("GPT-OSS-120B", n=n) for n in (8, 32, 128)}
+    fast = {n: speed("GPT-OSS-120B", n=n) for n in (FEW, 32, MANY)}
     holds(
         "challenge 2: HBM3 plateaus there",
-        fast[8] < 1.1 * fast[128],
-        f"eight chips reach {written(fast[8])} (asked: less than a tenth more), 128 reach {written(fast[128])}; by the "
-        f"rule that we infer for the latency of a collective 32 chips would reach {written(fast[32])}",
+        fast[FEW] < 1.1 * fast[MANY],
+        f"eight chips reach {written(fast[FEW])} (asked: less than a tenth more), 128 reach {written(fast[MANY])}; by "
+        f"the rule that we infer for the latency of a collective 32 chips would reach {written(fast[32])}",
         fair="on the two sizes of system that the paper looks at",
     )
 
@@ -57,7 +57,7 @@ def _abstract(read, holds):
     text = ", ".join(f"{counted(good)} at {name}" for name, good in reach.items())
     holds(
         "beyond 10,000 tokens per second hardware alone is not enough",
-        max(ceiling(name, n) for name in LARGE for n in (8, 128)) < 50_000,
+        max(ceiling(name, n) for name in LARGE for n in SYSTEMS) < 50_000,
         f"above 10,000 on 3D-DRAM at 4K are {text}; eight HBM4 chips at 438 ns give GPT-OSS-120B "
         f"{written(speed('GPT-OSS-120B', 'HBM4', n=8))}",
         fair="as the next tenfold of key finding 7, from 50,000 on; the conclusion says it again",
@@ -86,7 +86,7 @@ def _tenfold(read):
 
 @reproduces("Key finding 7")
 def _out_of_reach(read, holds):
-    few, many = ({name: ceiling(name, n) for name in LARGE} for n in (8, 128))
+    few, many = ({name: ceiling(name, n) for name in LARGE} for n in SYSTEMS)
     best, worst = max(many, key=many.get), min(many, key=many.get)
     holds(
         "50,000 tokens per second are out of reach of hardware",

@@ -2,6 +2,7 @@
 
 from book.audit.grading import WithNote, format_items, reproduces
 from book.papers.liminal2025 import cells, speeds
+from book.papers.liminal2025.cells import MANY, SYSTEMS
 from book.papers.liminal2025.experts import batch_of
 from book.papers.liminal2025.speeds import DRAM, GB, LARGE, LONG, SHORT, counted, huge, needs, speed
 from book.papers.liminal2025.tables import families, sizes
@@ -41,7 +42,7 @@ def _text_2_5(read):
     def of_a_layer(name):
         one = load_model(name)
         dense, sparse = (
-            model.collectives(one.replace(dense_layers=d, moe_layers=one.layers - d), 128) / one.layers
+            model.collectives(one.replace(dense_layers=d, moe_layers=one.layers - d), MANY) / one.layers
             for d in (one.layers, 0.0)
         )
         return sparse if one.moe_layers else dense
@@ -61,7 +62,7 @@ def _text_3(read):
         "LLMs": len(families()),
         "configurations": len(sizes()),
         ("collective", "TP128"): WithNote(
-            model.collective_latency(128),
+            model.collective_latency(MANY),
             "the sum of section 3's ingredients is inferred, from this number and the next; sections 4.5, 4.6 and "
             "key finding 6 repeat both",
         ),
@@ -74,7 +75,7 @@ def _batches(read, holds):
     largest = {
         (name, n): model.largest_batch(load_model(name), load_chip("HBM3"), SHORT, n) or 0
         for name in LARGE
-        for n in (8, 128)
+        for n in SYSTEMS
     }
     (name, n), top = max(largest.items(), key=lambda item: item[1])
     named = [batch_of(column) for _, _, column in cells.printed_cells() if "B=" in column]
@@ -120,7 +121,7 @@ def _intensities(read, holds):
 
 @reproduces("Text 4.2")
 def _collectives(read, holds):
-    counts = {name: [model.collectives(load_model(name), n) for n in (8, 128)] for name in LARGE}
+    counts = {name: [model.collectives(load_model(name), n) for n in SYSTEMS] for name in LARGE}
     same = [name for name, (few, many) in counts.items() if many <= few]
     holds("TP128 needs more collectives in all LLMs", not same, f"the same as at TP8 for {', '.join(same)}")
 

@@ -6,7 +6,7 @@ from functools import partial
 from book.audit.explanations import inputs
 from book.audit.grading import WithNote, reproduces
 from book.papers.liminal2025 import efficiency, speeds
-from book.papers.liminal2025.cells import AS_PRINTED
+from book.papers.liminal2025.cells import AS_PRINTED, MANY
 from book.papers.liminal2025.efficiency import PICOJOULE
 from book.papers.liminal2025.speeds import DRAM, LARGE, LONG, K, active_weights, counted, speed
 from inferlib.papers.liminal2025 import equations as model
@@ -19,11 +19,11 @@ def _text_4_6(read):
     step = load_model("Llama3-70B"), load_chip("HBM3")
     exposed = [_exposed(*step, batch) for batch in (1, 32)]
     return {
-        ("collective", "TP128"): model.collective_latency(128),
+        ("collective", "TP128"): model.collective_latency(MANY),
         "exposed time does not depend on the batch": math.isclose(*exposed),
         ("GPT-OSS-120B", "active parameters"): active_weights("GPT-OSS-120B"),
         ("GPT-OSS-120B", "collectives"): WithNote(
-            model.collectives(oss, 128),
+            model.collectives(oss, MANY),
             f"at TP128, which the section is about and Tables 5 and 7 need; {model.collectives(oss, 8):.0f} at TP8",
         ),
         ("GPT-OSS-120B", "layers"): inputs(oss).layers,
@@ -33,14 +33,14 @@ def _text_4_6(read):
 
 
 def _exposed(app, chip, batch):
-    at = app, chip, batch, LONG, 128
+    at = app, chip, batch, LONG, MANY
     longer = max(model.compute_time(*at), model.memory_time(*at))
-    return model.batch_time(*at, 1, model.collective_latency(128)) - longer
+    return model.batch_time(*at, 1, model.collective_latency(MANY)) - longer
 
 
 def _quoted_gain(name):
     batch, _ = efficiency.marker(name, "3D-DRAM", LONG)
-    system = partial(AS_PRINTED.speed, name, "3D-DRAM", context=LONG, n=128, kind=model.system_speed)
+    system = partial(AS_PRINTED.speed, name, "3D-DRAM", context=LONG, n=MANY, kind=model.system_speed)
     _, shorter = efficiency.marker(name, "3D-DRAM", 32 * K)
     _, beyond = efficiency.marker(name, "3D-DRAM", LONG, beyond=True)
     return WithNote(

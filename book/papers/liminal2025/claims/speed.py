@@ -2,7 +2,7 @@
 
 from book.audit.grading import WithNote, reproduces
 from book.papers.liminal2025 import efficiency
-from book.papers.liminal2025.cells import latencies
+from book.papers.liminal2025.cells import MANY, latencies
 from book.papers.liminal2025.speeds import (
     LARGE,
     LONG,
@@ -80,7 +80,7 @@ def _key_finding_4(read, holds):
 @reproduces("Text 4.5")
 def _text_4_5(read):
     return {
-        ("collective", "TP128"): model.collective_latency(128),
+        ("collective", "TP128"): model.collective_latency(MANY),
         ("collective", "TP8"): model.collective_latency(8),
     }
 
@@ -89,8 +89,8 @@ def _text_4_5(read):
 def _key_finding_5(read, holds):
     def waiting(name, t):
         chip = load_chip("3D-DRAM").replace(bandwidth=10 * load_chip("HBM3").bandwidth)
-        step = model.batch_time(load_model(name), chip, 1, LONG, 128, 1, t)
-        return model.exposed_time(load_model(name), 128, 1, t) / step
+        step = model.batch_time(load_model(name), chip, 1, LONG, MANY, 1, t)
+        return model.exposed_time(load_model(name), MANY, 1, t) / step
 
     shares = {label: [waiting(name, t) for name in LARGE] for label, t in latencies().items()}
     text = ", ".join(f"{min(s):.0%} to {max(s):.0%} at {label}" for label, s in shares.items())
@@ -121,7 +121,7 @@ def _fast(read, holds):
 def _key_finding_9(read, holds):
     kimi = model.largest_batch(load_model("Kimi-K2"), load_chip("HBM3"), SHORT, 8) is None
     reading = 1 - waiting_share("Llama3-405B", "HBM3", SHORT, model.collective_latency(8), 8)
-    wait = waiting_share("GPT-OSS-120B", "3D-DRAM", SHORT, model.collective_latency(128), 128)
+    wait = waiting_share("GPT-OSS-120B", "3D-DRAM", SHORT, model.collective_latency(MANY), MANY)
     use = use_of_arithmetic("DeepSeekV3", "HBM4", LONG, batch=128)
     holds(
         "capacity, bandwidth, arithmetic and collectives are each stressed by some LLM",
