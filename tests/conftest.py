@@ -16,6 +16,11 @@ TOGETHER = (
 )
 
 
+def pytest_collection_finish():
+    """Leave what was imported and collected out of every later search for garbage."""
+    gc.freeze()
+
+
 def pytest_xdist_make_scheduler(config, log):
     """Give a worker all files of a group."""
     from xdist.scheduler import LoadFileScheduling
