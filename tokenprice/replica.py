@@ -20,8 +20,8 @@ from inferlib.optional_imports import np
 from tokenprice.progress import progress
 
 FAR = 1e18  # a time that never comes
-_full = attrgetter("full")
 AROUND = 0.1  # a closed loop draws lengths within this share of their mean, as InferenceX does
+_full = attrgetter("full")  # faster than a generator, once per event
 
 
 def uniforms(seed, stream, n):
@@ -129,7 +129,7 @@ class Replica:
     def __init__(self, costs, scheduler):
         self.costs, self.scheduler, self.clock, self.ids = costs, scheduler, 0.0, count()
         self.copies = [Copy() for _ in range(costs.in_step)]
-        self.step = cache(costs.step)
+        self.step = cache(costs.step)  # few numbers of sequences, asked for at every change
         self.heap, self.prompted = [], {}  # sequences by the step in which they end; copies with prompts
         self.begun = 0.0
         self.each = 0.0
