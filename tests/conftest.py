@@ -9,11 +9,17 @@ settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
 gc.set_threshold(50_000)  # simulations make many objects and no cycles
 
-# Tests of the page, and of what sources print: each worker computes once what all files of a group need.
+# Tests of the page, of what sources print, and of the fit: each worker computes once what all files of a group need.
 TOGETHER = (
     "calculator_page|check|explorer|question|words",
     "agreement|artefacts|equations|grading|introduction|principles|replaced|synthesis",
+    "kernel_model|serving",
 )
+
+
+def pytest_collection_finish():
+    """Leave what was imported and collected out of every later search for garbage."""
+    gc.freeze()
 
 
 def pytest_xdist_make_scheduler(config, log):

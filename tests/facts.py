@@ -1,13 +1,14 @@
 """Tables of test cases, each row one fact: an input that is refused, or a number that must come out."""
 
 import builtins
-from functools import partial
+from functools import cache, partial
 from inspect import signature
 from pathlib import Path
 
 import pytest
 
 
+@cache
 def lines(name):
     """The lines of a table beside the tests, below its head."""
     text = (Path(__file__).parent / f"{name}.tsv").read_text("utf-8")

@@ -271,13 +271,6 @@ def test_the_fewest_machines_that_keep_a_percentile(name):
     assert fast < best.p99["first"][0] < slow
 
 
-def test_a_percentile_holds_for_more_requests_with_other_random_numbers():
-    """The number of machines that 3,000 requests choose misses it by a thirtieth."""
-    asked = {"prompt_tokens": "500-2k-16k", "output_tokens": 300, "weights": "fp8", "request_rate": 5}
-    best = decide("Llama 3.3 70B", **asked, ttft_p99="2 s", chips="B200", counts=2).best
-    assert simulate(best.question, ttft_p99="2 s", requests=60_000, seed=7).meets_slo
-
-
 def test_machines_that_miss_a_percentile_make_room_for_the_next():
     """A prompt in the way of a short answer: no number of pairs is enough, some dearer machine is.
 

@@ -11,6 +11,8 @@ TensorRT-LLM: ``max_num_tokens`` 8,192 and ``max_batch_size`` 2,048 (``BuildConf
 ``batching_wait_iters`` 10 where it is on (LLM API reference, ``AttentionDpConfig``).
 """
 
+from functools import cached_property
+
 from inferlib import validation
 from inferlib.equation import Record
 
@@ -64,7 +66,7 @@ class Scheduler(Record):
         server = memory >= 70 * GIB and not (chip and chip.name.startswith("A100"))
         return cls() if server else cls(2048, 256)
 
-    @property
+    @cached_property
     def rides(self) -> bool:
         """Whether sequences decode in a step with prefill."""
         return self.order == ORDERS[0]

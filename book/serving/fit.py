@@ -19,6 +19,7 @@ from book.serving import sparse_attention_rows
 from book.serving.sparse_attention_rows import factor
 from book.synthesis import comparison
 from inferlib import variant
+from inferlib.equation import unchecked
 from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
 from inferlib.system import Layout, System, Workload
@@ -314,6 +315,7 @@ def predict(table, found, engine=None):
     return table.bare + table.others + features(table, engine) @ found
 
 
+@cache
 def left_out(by, engine=None):
     """Return log(predicted / measured), every publisher or model predicted by a fit to the others.
 
@@ -337,8 +339,7 @@ def _folds(by, first=False):
 
     A constant that only one group determines keeps its value of all rows.
     """
-    table, how = (first_rows(), fit_first) if first else (data(), fit)
-    every = how(table)
+    table, how, every = (first_rows(), fit_first, fit_first_all()) if first else (data(), fit, fit_all())
     folds = {name: how(table[table[by] != name]) for name in sorted(table[by].unique())}
     return {name: np.where(found, found, every) for name, found in folds.items()}
 
@@ -405,7 +406,8 @@ def _known_errors():
 
 def _forget():
     """Clear results computed with changed equations or with old files."""
-    for known in (data, asked, deployments, sparse_attention_rows.predicted, _folds, fit_all):
+    fitted = left_out, _folds, fit_all, first_rows, fit_first_all, first_left_out
+    for known in (data, asked, deployments, sparse_attention_rows.predicted, *fitted):
         known.cache_clear()
 
 
@@ -604,6 +606,7 @@ def slower():
 FIRST = {"late": 1.0, "host": 8e-4, "serving": 0.03, "compiled": 0.03}
 
 
+@cache
 def first_rows(near=True):
     """Return rows with a TTFT and memory for all users.
 
@@ -616,6 +619,7 @@ def first_rows(near=True):
     return table[fitted] if near else table
 
 
+@unchecked
 def fit_first(table):
     """Fit the delay of first tokens with experts, the host's floor, and service overheads.
 
@@ -660,10 +664,17 @@ def fit_all():
     return fit(data())
 
 
+@cache
+def fit_first_all():
+    """The constants of first tokens fitted to all rows."""
+    return fit_first(first_rows())
+
+
+@cache
 def first_left_out(by, near=True):
     """Logarithms of predicted over measured times to the first token, left out by publisher or model."""
     rows, folds = first_rows(near), dict(_folds(by, first=True))
-    folds |= dict.fromkeys(set(rows[by]) - set(folds), fit_first(first_rows()))  # without own fit: all rows
+    folds |= dict.fromkeys(set(rows[by]) - set(folds), fit_first_all())  # without own fit: all rows
     return _logs(rows, by, folds, lambda own, found: first_token(own)(found) / own.ttft)
 
 
@@ -688,7 +699,7 @@ def first_factor():
 
 def engine_tables():
     """The constants of every class: value, and least and greatest over the fits with one group left out."""
-    first = dict(zip(FIRST, _spans(fit_first(first_rows()), first=True), strict=True))
+    first = dict(zip(FIRST, _spans(fit_first_all(), first=True), strict=True))
     found = {name: {"door": first[name]} for name in ("compiled", "serving")}
     found["serving"]["host"] = first["host"]
     found["python-2024"] = {"door": first["serving"]}  # its TTFT was not measured
@@ -783,7 +794,7 @@ def calibration_toml():
         params=min(catalog.load_model(name).n_params for name in set(rows.model)) / 1e6,
         tp=2 ** rows["rank"][rows.copies == 1].max(), expert_chips=rows.n_gpus[rows.copies > 1].max(),
         pair=pair_factor(), errors=errors().groupby(["slice", "engine"], sort=False).error.max(),
-        factors=stated_factors(), late=fit_first(first)[list(FIRST).index("late")], first=first,
+        factors=stated_factors(), late=fit_first_all()[list(FIRST).index("late")], first=first,
         most_users=MOST_USERS, prompt=longest.max(), first_factor=first_factor(), widen=widening(),
         first_error=max(np.abs(np.expm1(first_left_out(by))).mean() for by in ("publisher", "model")),
         own={"token": deployments(), "first": deployments(first=True)}, widths=own_widths, changed=JUDGED["changed"],

@@ -86,7 +86,7 @@ def _serving(name):
     )
     near = fit.first_rows()
     if name in set(near.id):
-        first = float(fit.first_token(near[near.id == name])(fit.fit_first(near))[0])
+        first = float(fit.first_token(near[near.id == name])(fit.fit_first_all())[0])
         error = 100 * (first / row.ttft - 1)
         lines.append(f"| first token | {1e3 * row.ttft:.0f} ms | {1e3 * first:.0f} ms | {error:+.0f} % |")
     return lines
