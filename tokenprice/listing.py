@@ -31,6 +31,13 @@ class Table(Screen, list):
 
 
 def _cell(value, scale):
+    """Return a cell in four digits, or whole from 10,000 on.
+
+    Examples
+    --------
+    >>> _cell(9999.4, 1), _cell(10_000, None), _cell(4.8e12, 1e12), _cell(None, 1)
+    ('9999', '10,000', '4.8', '-')
+    """
     if value is None:
         return "-"
     if isinstance(value, str):

@@ -168,6 +168,8 @@ def accept(i, value):
 
 def first(one, others):
     """Return options by name, the given one first; a changed record gets a name of its own."""
+    if not one:
+        return others
     known = others.get(one.name) or _catalogued(one)
     return {one.name if known in (None, one) else f"{one.name}, as above": one} | {
         name: other for name, other in others.items() if other != one

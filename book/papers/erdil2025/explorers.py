@@ -85,7 +85,7 @@ ONE_WAY = Cut(kind="1D")
 
 def one_layout(model, chip, gpus, batch, context, cut, assumptions):
     """Explorer of one token's time in one layout, at first ``cut``; the menu offers one way over all GPUs too."""
-    mine = model.shape
+    mine, cut = model.shape, cut or ONE_WAY
     sparse = mine.n_experts > 1
 
     def shape(model, bits, cache):
