@@ -25,7 +25,7 @@ from tokenprice.formatting import (
 )
 from tokenprice.predictors import KERNELS
 from tokenprice.question import Question, given, list_fields, merged, recorded
-from tokenprice.request import Request, closed_loop, decode_step
+from tokenprice.request import Request, closed_loop, decode_step, most_running
 from tokenprice.signatures import AskOptions
 from tokenprice.uncertainty import load_calibration, step_interval
 
@@ -522,9 +522,7 @@ def _step_answer(question):
 
 def _request_answer(question, simulated):
     """Answer a question about requests: those that arrive at a fleet, or those of users who ask again."""
-    deployment = question.deployment
-    most = deployment.scheduler.max_num_seqs * deployment.layout.lanes
-    running = min(question.workload.batch, int(question.max_sequences()), most)
+    running = most_running(question)
     step = decode_step(question, running)
     if not step.feasible:
         return _no_answer(question, step.status, step.reason)

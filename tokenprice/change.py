@@ -15,8 +15,9 @@ from tokenprice.deployment import fewest_experts, heads
 from tokenprice.formatting import Screen, format_layout, format_time, values
 from tokenprice.prefill import PrefillProfile
 from tokenprice.question import question_and_slo
-from tokenprice.request import request_of
+from tokenprice.request import closed_loop, decode_step, most_running, request_of
 from tokenprice.signatures import ChangeOptions
+from tokenprice.uncertainty import step_interval
 
 BEST = 1e9  # a factor so large that the resource takes no time
 PRICE = "price of a chip"
@@ -195,21 +196,23 @@ def change(
     target = promise.usd_per_million if dollars else promise.tpot
     if dollars and q.price_per_chip_hour is None:
         raise ValueError(f"no price of {q.machine.chip.name} is known: give price, in dollars per chip-hour")
-    from tokenprice.ask import ask_kernel_model  # which imports this module
-
-    answer = ask_kernel_model(q)
-    if not answer.feasible:
-        raise ValueError(f"no time: {answer.status}: {answer.reason}")
-    served = q.deployment.unlimited()  # the answer has checked that it fits in memory
+    running = most_running(q) if q.is_request else q.workload.batch
+    now = decode_step(q, max(running, 1)) if q.is_request else q.deployment.step(running, q.workload.context)
+    if running < 1 or not now.feasible:
+        raise ValueError(f"no time: {now.status}: {now.reason or 'no room for one user'}")
+    request = q.is_request and closed_loop(q, now, running)
+    served = q.deployment.unlimited()  # it fits in memory
 
     def value(other):
-        if answer.request:
-            made = _request(other, q, answer.batch, answer.request)
+        if request:
+            made = _request(other, q, request.decode_batch, request)
             return made.per_million["output"] if dollars else made.tpot
-        seconds = other.step(answer.batch, q.workload.context).total
-        if dollars:
-            return cost_per_million(seconds, answer.batch, other.machine.count, q.price_per_chip_hour)
-        return seconds
+        seconds = other.step(running, q.workload.context).total
+        return (
+            cost_per_million(seconds, running, other.machine.count, q.price_per_chip_hour)
+            if dollars
+            else seconds
+        )
 
     start = value(served)
     unit = "$" if dollars else "s"
@@ -220,7 +223,8 @@ def change(
     if dollars:
         found.append(_price(q, target, start))
     found.append(_chips(q, target, start, value, unit))
-    return Changes(start, target, unit, tuple(found), answer.warnings)
+    warnings = request.warnings if request else step_interval(q.deployment, running, q.workload.context)[1]
+    return Changes(start, target, unit, tuple(found), warnings)
 
 
 def _change(resource, start, target, at, unit):

@@ -427,11 +427,15 @@ class ClosedLoop:
         return interleaved_prefills(own, each, self.prefilling) * self.prompt_time / self.prefill_steps
 
     @property
-    def machine_time(self):
-        """Machine time of a prompt, in seconds; where nobody decodes, its chunks are steps of prompts only."""
+    def shared_time(self):
+        """Machine time of a prompt among those of others, in seconds."""
         users = self.prefill_steps * self.users
-        shared = lane_time(self.prompt_time, users, self.output_tokens, self.lanes, self.together)
-        return shared + self.alone * (self.own_time - self.prompt_time) / self.pack / self.lanes
+        return lane_time(self.prompt_time, users, self.output_tokens, self.lanes, self.together)
+
+    @property
+    def machine_time(self):
+        """The same; where nobody decodes, its chunks are steps of prompts only."""
+        return self.shared_time + self.alone * (self.own_time - self.prompt_time) / self.pack / self.lanes
 
 
 @frozen

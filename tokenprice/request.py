@@ -303,11 +303,12 @@ def request_of(
         in_step=deployment.in_step, most=None if budget is None else budget / (1 + fresh_tokens / output_tokens),
         dp_balance=scheduler.dp_balance, apart=reader is not None,
     )  # fmt: skip
-    prefill_seconds = read.total / reader.layout.lanes if reader else loop.machine_time
+    more = running > batch * (1 + 1e-9)  # prompts of others are always waiting then
+    alone = where(more, loop.shared_time, loop.machine_time)
+    prefill_seconds = read.total / reader.layout.lanes if reader else alone
     fresh_share = profile.fresh / read.total
     done = machine_time(0.0 if reader else prefill_seconds, output_tokens, step.total, batch)
     full = zip(full_steps(loop, running, done), (loop.ttft, loop.token_wait), strict=True)
-    more = running > batch * (1 + 1e-9)
     ttft, token_wait = (where(more, *both) for both in full)
     return Request(
         step=step,
@@ -342,6 +343,12 @@ def decode_step(question, running) -> Breakdown:
     # the step would count the memory of a shared prefix for each user; max_sequences counts it once
     deployment = question.deployment.unlimited() if question.shared_prefix else question.deployment
     return deployment.step(batch, question.workload.context)
+
+
+def most_running(question) -> float:
+    """Users whose requests run at once: all, or as many as memory and the engine have room for."""
+    most = question.deployment.scheduler.max_num_seqs * question.deployment.layout.lanes
+    return min(question.workload.batch, int(question.max_sequences()), most)
 
 
 def closed_loop(question, step, running) -> Request:
