@@ -37,7 +37,8 @@ globalThis.inferlibPage = function (root, D) {
     replicas: null, prefill_machine: null, draft_tokens: 0, layout: "" };
   const asked = (of = S) => A.mixed({ ...of, prices: pricesOf(of.prices), ...(of.mode === "decide"
     ? { ...CHOSEN, chip: of.only || of.chip } : { usd_per_million: null }) });
-  const label = (c) => (c.labels && c.labels[0] ? c.labels[0].textContent.trim() : c.dataset.key);
+  const label = (c) => c.ariaLabel
+    || (c.labels && c.labels[0] ? c.labels[0].textContent.trim() : c.dataset.key);
   const unreadable = (key, text, allowed) => {
     const c = control(key), said = String(text).slice(0, 60) || "empty";
     refused[key] = `${c ? label(c) : key} is ${said}, but must be ${allowed}`;
