@@ -1,4 +1,4 @@
-"""How fast and how cheaply can a large language model generate tokens, and what limits it?
+"""How fast and how cheaply can a large language model generate tokens, and what stops it?
 
 Five published models of inference, one package each under ``inferlib.papers``, and the shared modules they use:
 equations, derivations, sweeps. All values are in SI units: seconds, bytes, FLOP, dollars per hour.

@@ -116,7 +116,7 @@ def _parsed(words):
         return argparse.Namespace(**vars(_command(words[0]).parse_args(rest)), **flags)
     from inferlib import __version__
 
-    about = "How fast and how cheaply can a large language model generate tokens, and what limits it?"
+    about = "How fast and how cheaply can a large language model generate tokens, and what stops it?"
     parser = _Parser(prog="tokenprice", description=about, epilog=EXIT)
     parser.add_argument("--version", action="version", version=f"tokenprice {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_Parser)
