@@ -19,7 +19,7 @@ from inferlib.equation import quantities
 from inferlib.papers import erdil2025, liminal2025, mazurek2025, steinhardt2022
 from inferlib.papers.erdil2025.records import GPU, Model
 from inferlib.papers.erdil2025.shape import Shape
-from inferlib.papers.steinhardt2022.equations import Machine
+from inferlib.papers.steinhardt2022 import Machine
 from inferlib.transformer import Attention, Experts, FeedForward, LatentAttention
 from tokenprice.attention import DeltaAttention, Indexer, StateSpace
 

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as some
 import inferlib
 from book.papers.steinhardt2022 import explorers
 from inferlib.papers import steinhardt2022 as st
-from inferlib.papers.steinhardt2022.equations import Machine
+from inferlib.papers.steinhardt2022 import Machine
 
 A100 = st.load_chip("A100")
 MACHINES = [

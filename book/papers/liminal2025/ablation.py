@@ -5,8 +5,8 @@ from functools import cache
 from book import stored
 from book.papers.liminal2025 import cells
 from book.papers.liminal2025.cells import AS_PRINTED, FEW, MANY, Reading
-from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.equations import PRINTED, Assumptions
+from inferlib.papers import liminal2025 as model
+from inferlib.papers.liminal2025 import PRINTED, Assumptions
 
 
 def counted(*names):

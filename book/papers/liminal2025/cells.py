@@ -6,8 +6,8 @@ from functools import cache
 
 from book.audit.explanations import inputs
 from book.audit.grading import published
-from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.equations import IDEAL, PRINTED, Assumptions, load_chip, load_model, models
+from inferlib.papers import liminal2025 as model
+from inferlib.papers.liminal2025 import IDEAL, PRINTED, Assumptions, load_chip, load_model, models
 from inferlib.units import factor
 
 TABLES = ("Table 4", "Table 5", "Table 6", "Table 7")

@@ -5,7 +5,8 @@ import sympy as sp
 from book.style import brace
 from inferlib.equation import Step
 from inferlib.ops import maximum
-from inferlib.papers.liminal2025 import equations as model
+from inferlib.papers import liminal2025 as model
+from inferlib.papers.liminal2025 import PRINTED, Application, Assumptions
 from inferlib.papers.liminal2025.derivations import (
     APP,
     ASSUMED,
@@ -18,7 +19,7 @@ from inferlib.papers.liminal2025.derivations import (
     in_symbols,
     symbol,
 )  # fmt: skip
-from inferlib.papers.liminal2025.equations import PRINTED, Application, Assumptions, equation
+from inferlib.papers.liminal2025.records import equation
 
 BRACES = {
     "memory_time": brace("reading weights", "reads weights and cache"),

@@ -11,8 +11,9 @@ from book.audit.grading import published
 from book.frames import frame
 from book.papers.liminal2025.cells import AS_PRINTED, MANY, large
 from inferlib import validation
-from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.equations import PRINTED, XPU, Assumptions, equation, load_chip, load_model
+from inferlib.papers import liminal2025 as model
+from inferlib.papers.liminal2025 import PRINTED, XPU, Assumptions, load_chip, load_model
+from inferlib.papers.liminal2025.records import equation
 
 PICOJOULE = 8e-12  # joule a byte, of one picojoule a bit
 # What moving one bit may take, in any of the paper's memories: from nothing to about three times what is

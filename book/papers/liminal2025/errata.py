@@ -4,8 +4,8 @@ from book.audit.grading import Reader
 from book.papers.liminal2025 import ablation, cells, efficiency, speeds, travels
 from book.papers.liminal2025.cells import MANY
 from book.papers.liminal2025.speeds import LARGE, LONG, SHORT, K, gain, speed, written
-from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.equations import IDEAL, PRINTED, Assumptions, load_model
+from inferlib.papers import liminal2025 as model
+from inferlib.papers.liminal2025 import IDEAL, PRINTED, Assumptions, load_model
 
 READ_SHARED, LOCAL = {"shared_unread": False}, {"whole_contexts": False}
 LOW_RANK = {"multiplied_out": False}

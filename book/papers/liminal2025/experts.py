@@ -6,8 +6,8 @@ import re
 import numpy as np
 
 from inferlib import validation
-from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.equations import PRINTED
+from inferlib.papers import liminal2025 as model
+from inferlib.papers.liminal2025 import PRINTED
 from inferlib.system import count
 
 

@@ -3,8 +3,8 @@
 from book.explorer import Choice, Curves, Explorer, Limit, Sentence, Slider, sizes
 from book.papers.liminal2025.derivations import latency_for
 from inferlib.ops import maximum
-from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.equations import PRINTED
+from inferlib.papers import liminal2025 as model
+from inferlib.papers.liminal2025 import PRINTED
 from inferlib.units import factor
 
 

@@ -9,8 +9,8 @@ import pandas as pd
 from book import style
 from book.frames import labelled
 from book.papers.liminal2025 import cells, efficiency
-from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.equations import PRINTED, chips, load_chip, operators
+from inferlib.papers import liminal2025 as model
+from inferlib.papers.liminal2025 import PRINTED, chips, load_chip, operators
 from inferlib.units import factor
 
 TB, NS = factor("TB/s"), factor("ns")

@@ -3,8 +3,8 @@
 from book.audit.explanations import inputs
 from book.papers.liminal2025 import cells
 from book.papers.liminal2025.cells import MANY
-from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.equations import IDEAL, chips, load_chip, load_model, models
+from inferlib.papers import liminal2025 as model
+from inferlib.papers.liminal2025 import IDEAL, chips, load_chip, load_model, models
 
 GB, K = cells.AS_PRINTED.gb, cells.AS_PRINTED.kilotoken
 SHORT, LONG = 4 * K, 128 * K

@@ -4,7 +4,7 @@ import numpy as np
 import xarray as xr
 
 from book.papers.liminal2025 import derivations
-from inferlib.papers.liminal2025 import equations as model
+from inferlib.papers import liminal2025 as model
 
 SPEEDS = (1_000, 10_000, 100_000)
 

@@ -13,8 +13,8 @@ from book.audit.notation import Symbols
 from book.frames import frame
 from book.papers.liminal2025 import cells, experts, speeds
 from inferlib.equation import notation_of
-from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.equations import PRINTED, chips, load_chip, load_model, models, transformer
+from inferlib.papers import liminal2025 as model
+from inferlib.papers.liminal2025 import PRINTED, chips, load_chip, load_model, models, transformer
 from inferlib.transformer import Experts
 from inferlib.units import factor
 

@@ -9,8 +9,8 @@ from book import style
 from book.frames import frame
 from book.synthesis import comparison
 from inferlib import catalog
-from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.equations import STATED, Assumptions, load_chip, load_model
+from inferlib.papers import liminal2025 as model
+from inferlib.papers.liminal2025 import STATED, Assumptions, load_chip, load_model
 
 LIMIT, EQUATION_8 = "liminal2025", "liminal2025.eq8"
 MS = 1e-3

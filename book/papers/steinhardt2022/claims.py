@@ -11,8 +11,8 @@ from book.papers.steinhardt2022.symbols import (
     slopes,
 )
 from book.papers.steinhardt2022.tables import LINKS, POD, US, modern_machines, switch_ratio, warm_up
-from inferlib.papers.steinhardt2022 import derivations as s, equations as model
-from inferlib.papers.steinhardt2022.equations import STATED, WITHOUT_LIMIT, load_chip as post_chip
+from inferlib.papers import steinhardt2022 as model
+from inferlib.papers.steinhardt2022 import STATED, WITHOUT_LIMIT, derivations as s, load_chip as post_chip
 
 
 @reproduces("Very short answer")

@@ -3,8 +3,8 @@
 from book.audit.grading import published
 from book.papers.steinhardt2022.symbols import slopes
 from book.papers.steinhardt2022.tables import US, counts, power_of_two, slow_network, uneven_share, warm_up
-from inferlib.papers.steinhardt2022 import equations as model
-from inferlib.papers.steinhardt2022.equations import PRINTED, STATED, WITHOUT_LIMIT, load_chip
+from inferlib.papers import steinhardt2022 as model
+from inferlib.papers.steinhardt2022 import PRINTED, STATED, WITHOUT_LIMIT, load_chip
 from inferlib.units import factor
 
 

@@ -3,8 +3,8 @@
 from book.audit.grading import Reader
 from book.explorer import Choice, Curves, Explorer, Limit, Slider
 from book.papers.steinhardt2022.tables import LINKS, POD, modern_machines
-from inferlib.papers.steinhardt2022 import equations as model
-from inferlib.papers.steinhardt2022.equations import Assumptions, Machine
+from inferlib.papers import steinhardt2022 as model
+from inferlib.papers.steinhardt2022 import Assumptions, Machine
 from inferlib.units import factor
 
 WIDEST = Reader("steinhardt2022", "Justification")("width of many models")[1]

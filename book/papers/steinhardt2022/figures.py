@@ -5,7 +5,7 @@ import xarray as xr
 
 from book import style
 from book.papers.steinhardt2022.tables import US
-from inferlib.papers.steinhardt2022 import equations as model
+from inferlib.papers import steinhardt2022 as model
 
 RESOURCES = {"network": style.RED, "memory": style.BLUE, "arithmetic": style.ORANGE}
 

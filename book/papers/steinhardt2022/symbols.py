@@ -2,7 +2,8 @@
 
 import sympy as sp
 
-from inferlib.papers.steinhardt2022 import derivations as s, equations as model
+from inferlib.papers import steinhardt2022 as model
+from inferlib.papers.steinhardt2022 import derivations as s
 
 
 def expression(machine, name):

@@ -5,8 +5,8 @@ import math
 from book.audit.grading import Reader
 from book.frames import labelled
 from inferlib import catalog
-from inferlib.papers.steinhardt2022 import equations as model
-from inferlib.papers.steinhardt2022.equations import (
+from inferlib.papers import steinhardt2022 as model
+from inferlib.papers.steinhardt2022 import (
     STATED,
     WITHOUT_LIMIT,
     load_chip,

@@ -8,8 +8,14 @@ from book.audit.grading import WithNote, reproduces
 from book.papers.steinhardt2022.symbols import coefficient, expression, formula, number
 from book.papers.steinhardt2022.tables import counts, power_of_two, warm_up
 from inferlib.catalog import load_chip
-from inferlib.papers.steinhardt2022 import derivations as s, equations as model
-from inferlib.papers.steinhardt2022.equations import PRINTED, STATED, WITHOUT_LIMIT, load_chip as post_chip
+from inferlib.papers import steinhardt2022 as model
+from inferlib.papers.steinhardt2022 import (
+    PRINTED,
+    STATED,
+    WITHOUT_LIMIT,
+    derivations as s,
+    load_chip as post_chip,
+)
 
 
 @reproduces("Technical answer")

@@ -2,8 +2,8 @@
 
 from inferlib.equation import Step, in_notation, let, solved, symbolic
 from inferlib.optional_imports import sympy as sp
-from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.equations import XPU, Application, Assumptions
+from inferlib.papers import liminal2025 as model
+from inferlib.papers.liminal2025 import XPU, Application, Assumptions
 from inferlib.transformer import LatentAttention
 
 derivation, symbol, equals = in_notation("liminal2025")

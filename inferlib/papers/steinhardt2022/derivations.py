@@ -5,8 +5,8 @@ Every step is solved or differentiated by SymPy from the times of one block; no 
 
 from inferlib.equation import Step, cached_by_equations, in_notation, solved, symbolic
 from inferlib.optional_imports import sympy as sp
-from inferlib.papers.steinhardt2022 import equations as model
-from inferlib.papers.steinhardt2022.equations import Machine
+from inferlib.papers import steinhardt2022 as model
+from inferlib.papers.steinhardt2022 import Machine
 
 derivation, symbol, equals = in_notation("steinhardt2022")
 MACHINE = symbolic(Machine, "steinhardt2022")

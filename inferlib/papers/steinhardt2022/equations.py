@@ -5,140 +5,13 @@ sends vectors on; the slowest of network, memory and arithmetic sets the time (t
 star). Everything else follows from that one line.
 """
 
-from collections.abc import Mapping
 from functools import partial
-from numbers import Real
 
-from inferlib import validation
-from inferlib.equation import Record, equation, load_source, quantity, stated_sources
+from inferlib.equation import equation
 from inferlib.ops import maximum, minimum, sqrt
-from inferlib.papers.source import load, needs, stated_quantity
-from inferlib.system import (
-    Layout,
-    NotDescribed,
-    count as whole,
-    decode_model,
-    format_bytes,
-)
-from inferlib.transformer import Transformer
-from inferlib.units import parse
-
-STATED = load_source("steinhardt2022")
-WITHOUT_LIMIT = 1e18  # B/s: a network faster than any machine can use
-NETWORKS = {"scale-out": "scale_out_bandwidth", "links": "scale_up_bandwidth", "none": None}
-
-
-# --- A machine, and what is assumed beside it ------------------------------------------------------------
-
-
-class Machine(Record):
-    """Equal chips behind one network connection; traffic between them is free.
-
-    Examples
-    --------
-    >>> Machine(flops=-1.0, memory_bandwidth=2e12, network_bandwidth=2e12)
-    Traceback (most recent call last):
-    ...
-    ValueError: Machine.flops is -1.0, but must be positive and finite
-    """
-
-    flops: float = quantity("arithmetic peak of one chip", "FLOP/s")
-    memory_bandwidth: float = quantity("memory bandwidth of one chip", "B/s")
-    network_bandwidth: float = quantity("bandwidth from one machine to another", "B/s")
-    chips: float = quantity("chips in one machine", default=1, minimum=1)
-    word: float = quantity("bytes of one number of a vector", "B", default=2)
-    weight_word: float = quantity("bytes of one weight", "B", default=2)
-    flop_per_weight: float = quantity("one multiply and one add", "FLOP", default=2)
-    name: str = ""
-    sources: Mapping = stated_sources()
-
+from inferlib.papers.steinhardt2022.records import PRINTED, Machine
 
 equation = partial(equation, "steinhardt2022", records={"machine": Machine})
-
-_assumed = partial(stated_quantity, "steinhardt2022", "assumptions")
-
-
-class Assumptions(Record):
-    """What the post assumes beyond the machine; the default reproduces what it prints."""
-
-    utilisation: float = _assumed("utilisation", "1", "share of the arithmetic peak reached", maximum=1)
-    latency: float = _assumed("latency", "s", "latency of one multiply", zero=True)
-    multiplies_per_layer: float = _assumed("multiplies_per_layer", "1", "consecutive multiplies in one layer")
-    layers: float = _assumed("layers", "1", "layers of the model")
-
-    @classmethod
-    def corrected(cls):
-        """Without the post's slip: four multiplies of a layer run one after the other, not two."""
-        return cls(multiplies_per_layer=parse(STATED["assumptions"]["serial_multiplies_per_layer"], "1"))
-
-
-PRINTED = Assumptions()
-
-
-def chips():
-    """The names of the machines that the post describes by their chip."""
-    return list(STATED["machines"])
-
-
-def models():
-    """The models that the post names: none, because it only counts parameters."""
-    return []
-
-
-def load_model(model):
-    """A Transformer, or one by its name in the catalogue; ValueError where the post does not describe it."""
-    return load("model", model, (), {}, _described)
-
-
-def _described(model):
-    if model.sparse:
-        raise NotDescribed("the post describes dense models only")
-    if model.unusual:
-        raise NotDescribed(f"the post does not describe {model.unusual}")
-    return model
-
-
-def load_chip(chip="A100", count=None, network="scale-out"):
-    """A chip in one of several equal machines: the post's, or the catalogue's (by name, or an Accelerator).
-
-    Of the post: ``"A100"``, eight chips at 2 TB/s of memory and 2 TB/s of network, as in the technical answer, and
-    ``"A100, warm-up"``, one chip at 1.5 TB/s and 400 GB/s. What follows is for those of the catalogue.
-
-    ``count``: chips in the machine: the chip's ``scale_up_size`` when not given, and 1 with ``"links"``.
-    ``network``: what joins machines: ``"scale-out"``, each chip's ``scale_out_bandwidth``; ``"links"``, for a
-    chip whose domain has no switch, its links to its neighbours (``scale_up_bandwidth``); or ``"none"``, where
-    one machine holds all of a model. The network is ``count`` times the bandwidth of one chip, or
-    :data:`WITHOUT_LIMIT` where nothing leaves the machine. Raises TypeError, ValueError or LookupError if an
-    argument is not allowed, or the chip states no such bandwidth or size.
-
-    Examples
-    --------
-    >>> load_chip("H100 SXM").network_bandwidth
-    400000000000.0
-    """
-
-    return load("chip", chip, Machine, STATED["machines"], lambda one: _machine(one, count, network))
-
-
-def _machine(accelerator, count, network):
-    name = NETWORKS[validation.one_of("network", network, NETWORKS)]
-    if name:
-        needs(accelerator, name)
-    count = 1 if network == "links" and count is None else count
-    stands = accelerator.sources | {"chips": "given"}
-    if count is None:
-        count, stands["chips"] = accelerator.scale_up_size, accelerator.sources.get("scale_up_size", "")
-        if count is None:
-            raise ValueError(f"chip {accelerator.name!r} states no scale_up_size, so count must be given")
-    else:
-        count = whole("count", count)
-    number = f"{count:g}" if isinstance(count, Real) else count  # a symbol, in generated code of a page
-    stands["network_bandwidth"] = "without limit: nothing leaves a machine by itself"
-    if name:
-        stands["network_bandwidth"] = f"{number} times {name}: {stands.get(name, 'not stated')}"
-    together = count * getattr(accelerator, name) if name else WITHOUT_LIMIT
-    rates = accelerator.flops, accelerator.memory_bandwidth, together, count
-    return Machine(*rates, name=accelerator.name, sources=stands)
 
 
 # --- One block on one chip (Detailed count of operation costs) -------------------------------------------
@@ -203,6 +76,7 @@ def block_time(machine, m, b):
 
     Examples
     --------
+    >>> from inferlib.papers.steinhardt2022 import load_chip
     >>> f"{block_time(load_chip('A100, warm-up'), 2048, 256) * 1e6:.2f} us"
     '6.99 us'
     """
@@ -295,6 +169,7 @@ def elapsed_time(machine):
 
     Examples
     --------
+    >>> from inferlib.papers.steinhardt2022 import load_chip
     >>> f"{elapsed_time(load_chip('A100')) * 1e6:.3f} us"
     '1.205 us'
     """
@@ -341,6 +216,7 @@ def forward_pass_time(machine, k, assumptions=PRINTED):
 
     Examples
     --------
+    >>> from inferlib.papers.steinhardt2022 import load_chip
     >>> f"{forward_pass_time(load_chip('A100'), 1) * 1e3:.2f} ms"
     '0.72 ms'
     """
@@ -388,41 +264,3 @@ def attention_ratio(d, context):
 def even_block(parameters, count, assumptions=PRINTED):
     """Edge of one chip's block when every multiply has an equal share of the parameters."""
     return sqrt(parameters / (multiplies(assumptions) * count))
-
-
-@decode_model("steinhardt2022")
-def decode_step(
-    model: Transformer,
-    system,
-    workload,
-    layout=None,
-    assumptions=PRINTED,
-):
-    """One token for every sequence of a batch, as far as the post describes it.
-
-    The multiplies of a layer (two as printed), all of equal size, share the model's parameters, embeddings
-    included; each is spread evenly over all chips, and the three terms of the starred equation are taken at the
-    batch given. The post describes no context, no key-value cache and no latency that could be computed: none
-    is counted.
-
-    ``system``: ``domain`` chips make one machine; between machines, each chip brings its
-    ``scale_out_bandwidth``. ``workload``: ``batch`` and the format of the weights are used; vectors are 16-bit
-    numbers. ``layout``: the post knows one: every matrix over all chips, ``Layout(tp=system.count)``.
-    ``assumptions``: multiplies in a layer; its number of layers is replaced by the model's.
-
-    Returns one stage whose terms overlap: network; weights and activations, which share the memory; arithmetic.
-    """
-    load_model(model)
-    if layout is not None and layout != Layout(tp=system.count):
-        raise NotDescribed(f"the post spreads every matrix over all {system.count} chips")
-    parameters = sum(model.parameters().values())
-    system.hold(parameters * format_bytes(workload.weights), "weights")
-    alone = system.count == system.domain  # one machine by itself: no traffic, so no network term
-    machine = load_chip(system.chip, system.domain, "none" if alone else "scale-out")
-    stands = machine.sources | {"weight_word": f"weights in {workload.weights}"}
-    machine = machine.replace(weight_word=format_bytes(workload.weights), sources=stands)
-    assumptions = assumptions.replace(layers=model.n_layers)
-    at = machine, even_block(parameters, system.count, assumptions), workload.batch
-    terms = {"weights and activations": memory_time, "arithmetic": arithmetic_time}
-    terms |= {} if alone else {"network": network_time}
-    return ({name: multiplies(assumptions) * time(*at) for name, time in terms.items()},)

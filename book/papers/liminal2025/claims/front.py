@@ -16,7 +16,7 @@ from book.papers.liminal2025.speeds import (
     written,
 )
 from book.papers.liminal2025.tables import families
-from inferlib.papers.liminal2025.equations import chips
+from inferlib.papers.liminal2025 import chips
 
 
 @reproduces("Introduction")

@@ -6,8 +6,8 @@ from book.papers.liminal2025.cells import MANY, SYSTEMS
 from book.papers.liminal2025.experts import batch_of
 from book.papers.liminal2025.speeds import DRAM, GB, LARGE, LONG, SHORT, counted, huge, needs, speed
 from book.papers.liminal2025.tables import families, sizes
-from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.equations import STATED, load_chip, load_model, models
+from inferlib.papers import liminal2025 as model
+from inferlib.papers.liminal2025 import STATED, load_chip, load_model, models
 
 
 def least():

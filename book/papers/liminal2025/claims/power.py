@@ -9,8 +9,8 @@ from book.papers.liminal2025 import efficiency, speeds
 from book.papers.liminal2025.cells import AS_PRINTED, MANY
 from book.papers.liminal2025.efficiency import PICOJOULE
 from book.papers.liminal2025.speeds import DRAM, LARGE, LONG, K, active_weights, counted, speed
-from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.equations import load_chip, load_model
+from inferlib.papers import liminal2025 as model
+from inferlib.papers.liminal2025 import load_chip, load_model
 
 
 @reproduces("Text 4.6")

@@ -14,8 +14,8 @@ from book.papers.liminal2025.speeds import (
     use_of_arithmetic,
     waiting_share,
 )
-from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.equations import IDEAL, chips, load_chip, load_model
+from inferlib.papers import liminal2025 as model
+from inferlib.papers.liminal2025 import IDEAL, chips, load_chip, load_model
 
 CONTEXTS = {"4K": SHORT, "128K": LONG}
 
