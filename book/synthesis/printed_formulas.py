@@ -12,7 +12,7 @@ import pandas as pd
 from book.frames import labelled
 from book.synthesis import comparison
 from inferlib import load_model
-from inferlib.papers.erdil2025 import DEFAULT, PROTOCOLS, load_chip
+from inferlib.papers.erdil2025 import PRINTED, PROTOCOLS, load_chip
 from inferlib.papers.erdil2025.equations import printed
 from inferlib.papers.source import BOUND, versions
 from tokenprice import predictors
@@ -36,7 +36,7 @@ def rows(table=None):
 
 def times(rows):
     """Seconds per token by the printed formula, for :func:`rows`."""
-    assumptions, chip = DEFAULT, load_chip(CHIP)
+    assumptions, chip = PRINTED, load_chip(CHIP)
     (protocol,) = (one for one in PROTOCOLS if one.name == "LL")  # its latencies are equation 40's
     reduce = printed.all_reduce_latency(protocol, rows.n_chips, np.ceil(rows.n_chips / NODE))
     each = assumptions.t_kernel + np.where(rows.n_chips > 1, reduce, 0.0)

@@ -13,7 +13,7 @@ from book.papers.erdil2025.readings import TABLE_5
 from inferlib.frontier import preferred
 from inferlib.papers.erdil2025.equations.model import layout_latency
 from inferlib.papers.erdil2025.records import (
-    Assumptions,
+    PRINTED,
     Cut,
     computing_at,
     load_chip,
@@ -26,7 +26,7 @@ from inferlib.principles import cost_per_million
 DRAFT, ACCEPTANCE = "Llama 3 8B", 0.8
 SERVED = ("Mixtral 8x22B", "Llama 3 70B 8-bit", "Llama 3.1 405B 8-bit", "GPT-4", "DeepSeek-V3")
 GENERATIONS = ("H100", "A100", "V100")
-PRINTED = {  # printed quantities of a point, to the columns of a frontier
+COLUMNS = {  # printed quantities of a point, to the columns of a frontier
     "tokens per second": "tokens_per_second",
     "GPUs": "n_gpu",
     "batch": "batch",
@@ -38,9 +38,8 @@ PRECISIONS = {
     "16-bit weights": "Llama 3 70B",
 }
 SPECULATED = ("Llama 3 70B", "Llama 3.1 405B")
-DEFAULT = Assumptions()
 LONG = 100_000  # tokens: the long context of Figures 9 and 10
-SOUND = DEFAULT.replace(cache_of_micro_batch=False)  # the cache of the whole batch must fit
+SOUND = PRINTED.replace(cache_of_micro_batch=False)  # the cache of the whole batch must fit
 # Inputs of a frontier besides its model and GPU.
 SEARCH = (
     "inferlib/*.py", "inferlib/papers/*.py", "inferlib/papers/erdil2025/**/*.py", "inferlib/papers/erdil2025/*.toml",
@@ -49,7 +48,7 @@ SEARCH = (
 _FOUND: dict = {}  # inputs of this process's frontiers, as text, to the frontiers
 
 
-def frontier(model, chip, *, context=0, assumptions=DEFAULT, **options):
+def frontier(model, chip, *, context=0, assumptions=PRINTED, **options):
     """Return the result of :func:`book.papers.erdil2025.frontiers.frontier`, cached in the build."""
     options |= {"context": context, "assumptions": assumptions}
     asked = repr((model, chip, sorted(options.items())))
@@ -59,7 +58,7 @@ def frontier(model, chip, *, context=0, assumptions=DEFAULT, **options):
     return _FOUND[asked]
 
 
-def curve(model, chip="H100", draft=None, acceptance=ACCEPTANCE, context=0, assumptions=DEFAULT, own=()):
+def curve(model, chip="H100", draft=None, acceptance=ACCEPTANCE, context=0, assumptions=PRINTED, own=()):
     """Return a frontier of the paper's own models and GPUs by name, with pipeline parallelism.
 
     Another GPU may be given, and ``own`` models that replace the paper's models of the same names.
@@ -80,12 +79,12 @@ def fastest(curve):
     return curve.iloc[0]
 
 
-def settings(assumptions=DEFAULT, older=None):
+def settings(assumptions=PRINTED, older=None):
     """Return the settings of all rows of Tables 2 to 6: (table, row) to arguments of :func:`curve` and the point shown.
 
     Other ``assumptions`` replace the paper's own for all tables, ``older`` those of Table 5 only.
     """
-    usual, older = assumptions, older or (TABLE_5 if assumptions == DEFAULT else assumptions)
+    usual, older = assumptions, older or (TABLE_5 if assumptions == PRINTED else assumptions)
     rows = {}
     for name in SERVED:
         served = {"model": name, "draft": DRAFT, "assumptions": usual}
@@ -142,7 +141,7 @@ def offers(case, speeds):
         yield f"{speed} tokens/s", *best
 
 
-def table(number, assumptions=DEFAULT, older=None):
+def table(number, assumptions=PRINTED, older=None):
     """One of Tables 2 to 6, not rounded, with the columns of :func:`frontier`; assumptions as in :func:`settings`."""
     chosen = settings(assumptions, older)
     rows = {row: asked for (name, row), asked in chosen.items() if name == f"Table {number}"}
@@ -152,7 +151,7 @@ def table(number, assumptions=DEFAULT, older=None):
 
 def seconds_at(setting, point):
     """Compute the seconds per token at a point of a setting's frontier again, by the equations alone."""
-    assumptions = setting.get("assumptions", DEFAULT)
+    assumptions = setting.get("assumptions", PRINTED)
     context = setting.get("context", 0)
 
     def pass_time(name, cut, new_tokens):
@@ -177,14 +176,14 @@ def unprinted(number):
 
 
 QUICK = [
-    p.replace(base=p.base / 2, per_rank=p.per_rank / 2, per_node=p.per_node / 2) for p in DEFAULT.protocols
+    p.replace(base=p.base / 2, per_rank=p.per_rank / 2, per_node=p.per_node / 2) for p in PRINTED.protocols
 ]
-HALVED = DEFAULT.replace(
-    protocols=tuple(QUICK), t_kernel=DEFAULT.t_kernel / 2
+HALVED = PRINTED.replace(
+    protocols=tuple(QUICK), t_kernel=PRINTED.t_kernel / 2
 )  # every launch and latency halved
 
 
-def switched(model, chip, context=0, network=False, waits=DEFAULT, draft=None):
+def switched(model, chip, context=0, network=False, waits=PRINTED, draft=None):
     """Return the frontier of a model without parts of the waiting: unlimited network, HALVED waits, or drafts.
 
     With a context, the caches of all users have to fit, not only those of the micro-batch that the paper tests.

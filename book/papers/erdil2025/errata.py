@@ -14,7 +14,7 @@ from book.papers.erdil2025.claims import (
 )
 from book.papers.erdil2025.claims.context import LONG
 from book.papers.erdil2025.claims.economics import SEVENTY, cells_as_printed
-from book.papers.erdil2025.claims.model import DEEPSEEK, DEFAULT, H100
+from book.papers.erdil2025.claims.model import DEEPSEEK, H100, PRINTED
 from book.papers.erdil2025.claims.toy import beyond_critical, palm_power
 from book.papers.erdil2025.economics import DRAFT, SOUND
 from book.papers.erdil2025.readings import FIGURE_1, PRINTED_EQUATIONS, TABLE_5
@@ -55,7 +55,7 @@ def of_captions():
         for alpha in (3, 4):
             exact, rows = cells_as_printed(table, alpha)
             found |= {f"{short}_alpha_{alpha}": f"{exact}", f"{short}_cells": f"{rows}"}
-    for name, assumed in (("newer", DEFAULT), ("older", TABLE_5)):
+    for name, assumed in (("newer", PRINTED), ("older", TABLE_5)):
         at = economics.preferred(economics.curve("Llama 3 70B", assumptions=assumed))
         found[name] = (
             f"{at.tokens_per_second:.0f} tokens/s, {at.usd_per_million:.2f} dollars, {at.n_gpu:.0f} GPUs and "
@@ -133,7 +133,7 @@ def of_first_program():
 
 def of_spread_experts():
     """Table 2's sparse points with experts always spread."""
-    always, found = DEFAULT.replace(expert_threshold=0), {}
+    always, found = PRINTED.replace(expert_threshold=0), {}
     for short, name in (("mixtral", "Mixtral 8x22B"), ("gpt", "GPT-4"), ("deepseek", "DeepSeek-V3")):
         curve = economics.curve(name, draft=DRAFT, assumptions=always)
         found[f"spread_{short}"] = f"{curve.tokens_per_second.max():.0f}"
@@ -169,8 +169,8 @@ def of_long_contexts():
 
 def of_records():
     ours, theirs = load_model("Llama 3.1 405B"), records.load_model(catalog.load_model("Llama 3.1 405B"))
-    active = sum(m.flop_per_token(DEEPSEEK, 0, DEFAULT)) / DEEPSEEK.flop_per_weight
-    looked_up = DEFAULT.replace(embedding_multiplied=False)
+    active = sum(m.flop_per_token(DEEPSEEK, 0, PRINTED)) / DEEPSEEK.flop_per_weight
+    looked_up = PRINTED.replace(embedding_multiplied=False)
     setting, point = economics.settings()["Table 3", "Mixtral 8x22B"]
     mixtral = point(economics.curve(**setting | {"assumptions": looked_up}))
     return {
@@ -181,7 +181,7 @@ def of_records():
         "cache_times": f"{ours.cache_bytes / theirs.cache_bytes:.0f}",
         "deepseek_total": f"{load_model('DeepSeek-V3').n_params / 1e9:.1f}",
         "deepseek_active": f"{active / 1e9:.1f}",
-        "deepseek_s": f"{m.sparsity(DEEPSEEK, DEFAULT):.0f}",
+        "deepseek_s": f"{m.sparsity(DEEPSEEK, PRINTED):.0f}",
         "deepseek_exact_s": f"{DEEPSEEK.n_experts / DEEPSEEK.n_active:.1f}",
     }
 

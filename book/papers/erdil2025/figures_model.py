@@ -5,7 +5,7 @@ from book.audit.grading import Reader
 from book.frames import frame
 from book.papers.erdil2025 import economics
 from book.papers.erdil2025.beyond import one_box_by_batch
-from book.papers.erdil2025.economics import DEFAULT, DRAFT, HALVED, LONG, SOUND, switched
+from book.papers.erdil2025.economics import DRAFT, HALVED, LONG, PRINTED, SOUND, switched
 from book.papers.erdil2025.figures import served_points
 from book.papers.erdil2025.readings import PRINTED_EQUATIONS, TABLE_5
 
@@ -25,7 +25,7 @@ def figure_settings(number):
             f"{name}{', drafted' if draft else ''}{notebook}": {
                 "model": name, "draft": draft, "assumptions": assumptions
             }
-            for notebook, assumptions in (("", TABLE_5), (", newer", DEFAULT))
+            for notebook, assumptions in (("", TABLE_5), (", newer", PRINTED))
             for name in economics.SPECULATED
             for draft in (None, DRAFT)
         }  # fmt: skip
@@ -114,14 +114,14 @@ def slope_and_wall(model, chip, draft, contexts):
 # From the printed equations to the notebook, one change after another; each builds on the previous one.
 STEPS = {
     "equations 29 to 44 as printed": {},
-    "LL halves the bandwidth": {"protocols": tuple(p for p in DEFAULT.protocols if p.name == "LL")},
+    "LL halves the bandwidth": {"protocols": tuple(p for p in PRINTED.protocols if p.name == "LL")},
     "inside and between nodes at once": {"networks_overlap": True},
     "tiles move inputs and outputs again": {"traffic": "tiled"},
     "the input embedding is multiplied too": {"embedding_multiplied": True, "whole_sparsity": True},
-    "the fastest of three protocols": {"protocols": DEFAULT.protocols},
-    "one-dimensional layouts too": {"kinds": DEFAULT.kinds},
-    "attention on fewer GPUs": {"scale_downs": DEFAULT.scale_downs},
-    "pipelines": {"pipelines": DEFAULT.pipelines, "cache_of_micro_batch": True, "expert_threshold": 2},
+    "the fastest of three protocols": {"protocols": PRINTED.protocols},
+    "one-dimensional layouts too": {"kinds": PRINTED.kinds},
+    "attention on fewer GPUs": {"scale_downs": PRINTED.scale_downs},
+    "pipelines": {"pipelines": PRINTED.pipelines, "cache_of_micro_batch": True, "expert_threshold": 2},
 }
 
 

@@ -14,7 +14,7 @@ from inferlib.frontier import pareto
 from inferlib.ops import maximum
 from inferlib.papers.erdil2025 import search
 from inferlib.papers.erdil2025.equations import model as m, toy
-from inferlib.papers.erdil2025.records import DEFAULT, load_chip, load_model
+from inferlib.papers.erdil2025.records import PRINTED, load_chip, load_model
 from inferlib.papers.erdil2025.shape import parameter_count
 from inferlib.units import factor
 
@@ -62,7 +62,7 @@ def toy_frontier(model, chip, *, demand=float("inf"), price=None, context=1, ass
     return pareto(xr.Dataset({"tokens_per_second": speed, "usd_per_million": cost}))
 
 
-def grid(shape, chip, assumptions=DEFAULT):
+def grid(shape, chip, assumptions=PRINTED):
     """The paper's grid: instances from where the weights fill the memory, batches from one, by even logarithms."""
     least = np.log2(shape.weight_bytes * parameter_count(shape) / chip.memory_capacity)
     if least > LARGEST:
@@ -73,7 +73,7 @@ def grid(shape, chip, assumptions=DEFAULT):
 
 def frontier(
     model, chip, *, draft=None, acceptance=0.8, gamma_max=5, context=0, pipeline=True, price=None,
-    assumptions=DEFAULT,
+    assumptions=PRINTED,
 ):  # fmt: skip
     """The Pareto frontier of speed for one user against cost, over the paper's grid of 400 x 400 points.
 

@@ -14,9 +14,8 @@ from book.audit.grading import published
 from book.audit.strata import counted as counts, strata
 from book.papers.erdil2025 import economics
 from book.papers.erdil2025.readings import TABLE_5
-from inferlib.papers.erdil2025.records import Assumptions
+from inferlib.papers.erdil2025.records import PRINTED
 
-DEFAULT = Assumptions()
 FIRST, FIXED = (
     "70808dc",
     "982bd86",
@@ -73,7 +72,7 @@ def _cells(at):
             found = at(setting, "fastest" if which is economics.fastest else "alpha 3")
         except LookupError:
             continue
-        given |= {(table, row, name): float(found[column]) for name, column in economics.PRINTED.items()}
+        given |= {(table, row, name): float(found[column]) for name, column in economics.COLUMNS.items()}
     for place, name in _GAINS.items():
         speeds = [given.get(("Table 5", name + suffix, "tokens per second")) for suffix in (" (S)", "")]
         if None not in speeds:
@@ -91,7 +90,7 @@ def layers():
     }
     given = {}
     for state in states().itertuples():
-        made = partial(_ours, DEFAULT) if state.commit == LAST else partial(_of, state.commit)
+        made = partial(_ours, PRINTED) if state.commit == LAST else partial(_of, state.commit)
         given[state.commit] = _cells(made) | {place: state.alpha for place in printed if place[1] == "alpha"}
     given[NOT_PUBLIC] = _cells(partial(_ours, TABLE_5))
     return strata(printed, given)

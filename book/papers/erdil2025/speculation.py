@@ -5,7 +5,7 @@ from functools import reduce
 import numpy as np
 
 from inferlib import validation
-from inferlib.papers.erdil2025.records import DEFAULT
+from inferlib.papers.erdil2025.records import PRINTED
 from inferlib.papers.erdil2025.search import (
     MORE,
     expected_tokens,
@@ -34,7 +34,7 @@ def speculative_latency(
     gamma_max=5,
     context=0,
     pipeline=True,
-    assumptions=DEFAULT,
+    assumptions=PRINTED,
 ):
     """Mean time per token with speculative decoding, at the best number of drafts and the best layouts.
 
@@ -71,7 +71,7 @@ def check_rounds(acceptance, gamma_max):
 
 def speculated(
     shape, gpu, small, small_gpu, n_gpu, batch, context, acceptance, gamma_max, pipeline,
-    assumptions=DEFAULT, *, limit=np.inf,
+    assumptions=PRINTED, *, limit=np.inf,
 ):  # fmt: skip
     """Return the best mean time and its gamma at every point where the time is within a limit.
 

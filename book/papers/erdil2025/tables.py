@@ -13,13 +13,13 @@ from inferlib.papers.erdil2025.equations import toy
 from inferlib.papers.erdil2025.records import ToyAssumptions, load_chip, load_model
 from inferlib.units import factor
 
-H100, PRINTED = load_chip("H100"), ToyAssumptions()
+H100, TOY = load_chip("H100"), ToyAssumptions()
 MODELS = ("Llama 3 8B", "Llama 3 70B", "GPT-3", "PaLM-540B", "GPT-4")
 SERVED = ("Llama 3 8B", "Llama 3 70B")
 
 
 @reproduces("Table 1")
-def _table_1(read, assumptions=PRINTED):
+def _table_1(read, assumptions=TOY):
     found = {}
     for name in MODELS:
         at = *assumptions.applied_to(load_model(name), H100), assumptions.t_hop
@@ -28,7 +28,7 @@ def _table_1(read, assumptions=PRINTED):
     return found
 
 
-def table_1(assumptions=PRINTED):
+def table_1(assumptions=TOY):
     """Table 1: the most tokens per second of five models, and the GPUs of the instance that makes them."""
     table = pd.Series(_table_1(None, assumptions)).unstack()
     return table.loc[list(MODELS), ["tokens per second", "GPUs"]].set_axis(
@@ -39,7 +39,7 @@ def table_1(assumptions=PRINTED):
 def table_1_with_parallel():
     """Table 1 under the paper's headings, and with two all-reduces a layer where attention is parallel."""
     heads = ["maximum tokens per second", "optimal instance size (GPUs)"]
-    plain, parallel = (table_1(a).set_axis(heads, axis=1) for a in (PRINTED, ToyAssumptions.parallel()))
+    plain, parallel = (table_1(a).set_axis(heads, axis=1) for a in (TOY, ToyAssumptions.parallel()))
     return plain.join(parallel, rsuffix=", parallel attention").reset_index(names="model name")
 
 
@@ -73,7 +73,7 @@ def served_in_both_readings():
 
 
 @reproduces("Table 2", "Table 3", "Table 4", "Table 5", "Table 6")
-def _points(read, assumptions=economics.DEFAULT):
+def _points(read, assumptions=economics.PRINTED):
     """The cells of one of Tables 2 to 6: each point found on its frontier, its time computed by the equations."""
     cells = {}
     for (table, row), (setting, point) in economics.settings(assumptions).items():

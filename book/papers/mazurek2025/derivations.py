@@ -22,10 +22,10 @@ from inferlib.papers.mazurek2025.derivations import (  # noqa: F401, the library
     two_forms,
     urn,
 )  # fmt: skip
-from inferlib.papers.mazurek2025.records import DEFAULT, Deployment
+from inferlib.papers.mazurek2025.records import PRINTED, Deployment
 
 
-def compute_bound_context(model, gpu, assumptions=DEFAULT):
+def compute_bound_context(model, gpu, assumptions=PRINTED):
     """Return the context above which memory binds attention at every batch; infinite if it never does."""
     one = Deployment(1)
 

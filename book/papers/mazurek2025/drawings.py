@@ -9,7 +9,7 @@ from book import style
 from book.frames import frame
 from book.papers.mazurek2025.systems import CONTEXT
 from inferlib.papers.mazurek2025 import equations as eq
-from inferlib.papers.mazurek2025.records import DEFAULT
+from inferlib.papers.mazurek2025.records import PRINTED
 from inferlib.units import factor
 
 
@@ -40,8 +40,8 @@ def expert_parallel(model, setup, own):
     for y in (5.45, 2.95, 0.45):
         ax.text(7.2, y, "…", ha="center", va="center", fontsize=14)
     for y, says, size in (
-        (4.2, "dispatch, FP8", DEFAULT.dispatch_bytes),
-        (1.7, "combine, BF16", DEFAULT.combine_bytes),
+        (4.2, "dispatch, FP8", PRINTED.dispatch_bytes),
+        (1.7, "combine, BF16", PRINTED.combine_bytes),
     ):
         text = f"{says}:\n{one * size:.1f} MB per GPU"
         style.words(ax, 10.2, y, text, color=style.RED)

@@ -7,7 +7,7 @@ from book.papers.mazurek2025.counts import GB, parameters
 from book.papers.mazurek2025.systems import CONTEXT, MODEL, TRUE
 from inferlib.catalog import load_model
 from inferlib.papers.mazurek2025 import equations as eq
-from inferlib.papers.mazurek2025.records import DEFAULT, STATED, Assumptions, setup
+from inferlib.papers.mazurek2025.records import PRINTED, STATED, Assumptions, setup
 from inferlib.units import factor, parse
 
 LONGEST = 32_768  # tokens: the longest context of the source, in section 4
@@ -16,10 +16,10 @@ LONGEST = 32_768  # tokens: the longest context of the source, in section 4
 def arithmetic():
     """Equations 16 to 36, and what they leave out."""
     right = Assumptions.corrected()
-    ours, changed = (eq.decode_attention_flops(MODEL, 1, 1, a) for a in (DEFAULT, right))
+    ours, changed = (eq.decode_attention_flops(MODEL, 1, 1, a) for a in (PRINTED, right))
     absorbed = [
         eq.absorbed_decode_flops(MODEL, 1, 1, a) - eq.absorbed_decode_flops(MODEL, 1, 0, a)
-        for a in (DEFAULT, right)
+        for a in (PRINTED, right)
     ]
     head, counted = eq.dense_flops(MODEL, 1), eq.moe_flops(MODEL, 1) * MODEL.n_expert_layers
     return {

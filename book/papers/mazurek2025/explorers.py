@@ -5,7 +5,7 @@ from book.explorer import Bars, Choice, Curves, Explorer, Gauge, Limit, Slider, 
 from inferlib.ops import maximum
 from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.decode import held_on_gpu, stages
-from inferlib.papers.mazurek2025.records import DEFAULT, Deployment, load_chip, load_model
+from inferlib.papers.mazurek2025.records import PRINTED, Deployment, load_chip, load_model
 from inferlib.system import Breakdown
 from inferlib.units import factor
 
@@ -36,7 +36,7 @@ MEMORY = "Memory of one GPU, for its weights and cache"
 
 def _assumed(weights, cache, overhead=0, **at):
     """The source's assumptions with the reader's formats; arithmetic stays in the source's."""
-    return DEFAULT.replace(weight_bytes=weights, cache_value_bytes=cache, overhead=overhead * factor("us"))
+    return PRINTED.replace(weight_bytes=weights, cache_value_bytes=cache, overhead=overhead * factor("us"))
 
 
 def one_step(model, at, own, context, assumed):

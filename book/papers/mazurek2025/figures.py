@@ -17,7 +17,7 @@ from book.papers.mazurek2025.systems import CONTEXT, MODEL
 from book.principles.figures import fewest_in_boxes
 from inferlib import axis
 from inferlib.papers.mazurek2025 import equations as eq
-from inferlib.papers.mazurek2025.records import DEFAULT, STATED, balancedness, setup, setups
+from inferlib.papers.mazurek2025.records import PRINTED, STATED, balancedness, setup, setups
 
 COLOURS = dict(zip(("4x8 H100", "9x8 H100", "12x4 B200"), style.LINES, strict=False))
 SHORT, LONG = 1024, 32768  # tokens: the contexts of Figure 16
@@ -43,7 +43,7 @@ def figure_12():
     return ax
 
 
-def curves(model=MODEL, context=CONTEXT, assumptions=DEFAULT):
+def curves(model=MODEL, context=CONTEXT, assumptions=PRINTED):
     """The three setups over sequences per GPU: speed of a request, of a GPU, of all, and whether they fit."""
     own, parts = axis("own", 1, 1024, 101), []
     for name in setups():

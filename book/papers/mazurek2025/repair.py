@@ -10,14 +10,14 @@ from book.frames import labelled
 from book.papers.mazurek2025.systems import CONTEXT, MODEL, READINGS, TRUE
 from book.papers.mazurek2025.validation import H100, compared, errors, measured, predicted, rms
 from inferlib.papers.mazurek2025 import equations as eq
-from inferlib.papers.mazurek2025.records import DEFAULT, setup
+from inferlib.papers.mazurek2025.records import PRINTED, setup
 from inferlib.units import parse
 
 STEP = 1e-6  # s: the grid on which an overhead is fitted
 
 
 @cache
-def fitted(assumptions=DEFAULT):
+def fitted(assumptions=PRINTED):
     """The overhead of a layer and micro-batch that fits the 14 rows best, on a grid of a microsecond."""
     steps = STEP * np.arange(301)
     found = rms(errors(H100, assumptions.replace(overhead=steps)).values())

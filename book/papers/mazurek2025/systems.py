@@ -11,24 +11,24 @@ import numpy as np
 import pandas as pd
 
 from inferlib.papers.mazurek2025 import equations as eq
-from inferlib.papers.mazurek2025.records import DEFAULT, Assumptions, deployment, load_model, setup, setups
+from inferlib.papers.mazurek2025.records import PRINTED, Assumptions, deployment, load_model, setup, setups
 
 CONTEXT = 4989  # tokens: see the text above
 TRUE = 2050  # tokens behind a sequence on average, by the lengths that SGLang states
 OWN = tuple(2**k for k in range(11))  # sequences a GPU
 MODEL = load_model("DeepSeek V3")
 # Section 3.1.2 prints two formulas for the experts of a GPU, and not how they combine.
-READINGS = {"capped": DEFAULT, "literal": Assumptions.uncapped()}
+READINGS = {"capped": PRINTED, "literal": Assumptions.uncapped()}
 
 
-def speed(name, own, context=CONTEXT, assumptions=DEFAULT, model=MODEL, **changes):
+def speed(name, own, context=CONTEXT, assumptions=PRINTED, model=MODEL, **changes):
     """Tokens per second and GPU of one of the three setups, or of a variant."""
     at = setup(name)
     where = at.deployment.replace(**changes)
     return eq.gpu_throughput(model, at.gpu, where, own * where.n_gpus, context, assumptions)
 
 
-def parts_of(name, own, context=CONTEXT, assumptions=DEFAULT):
+def parts_of(name, own, context=CONTEXT, assumptions=PRINTED):
     """Times of half of a batch on a setup: attention and experts by resource, and the network."""
     at = setup(name)
     where = MODEL, at.gpu, at.deployment, own * at.deployment.n_gpus / 2
@@ -66,7 +66,7 @@ def head_batch():
 
     Arithmetic is that of the head at the FP8 peak, with the source's inefficiencies; both matrices are read.
     """
-    gpu, a = setup("4x8 H100").gpu, DEFAULT
+    gpu, a = setup("4x8 H100").gpu, PRINTED
     one = MODEL.replace(n_dense_layers=0)
     reading = a.memory_inefficiency * eq.embedding_weights(one) / gpu.memory_bandwidth
     work = eq.dense_flops(one, 1) / gpu.fp8_flops
@@ -83,7 +83,7 @@ def section_3_ratio():
 
 def largest_change(contexts, **changes):
     """The most that other assumptions change a speed, over setups, batches and contexts."""
-    own, other = np.array(OWN, dtype=float), DEFAULT.replace(**changes)
+    own, other = np.array(OWN, dtype=float), PRINTED.replace(**changes)
     ratios = [
         speed(name, own, context, other) / speed(name, own, context)
         for name in setups()
@@ -92,7 +92,7 @@ def largest_change(contexts, **changes):
     return float(np.abs(np.array(ratios) - 1).max())
 
 
-def kimi_over_deepseek(own, name, kimi=None, assumptions=DEFAULT):
+def kimi_over_deepseek(own, name, kimi=None, assumptions=PRINTED):
     """Speed of Kimi K2 over that of DeepSeek V3 on a setup; copies of experts fill its GPUs evenly."""
     kimi = kimi or load_model("Kimi K2")
     extra, how = (-kimi.n_routed) % setup(name).deployment.n_gpus, (CONTEXT, assumptions)
@@ -108,7 +108,7 @@ def lengthening(own=8):
     return step[0] / step[1], prompt[0] / prompt[1]
 
 
-def largest_batch(name, speed, context=CONTEXT, assumptions=DEFAULT):
+def largest_batch(name, speed, context=CONTEXT, assumptions=PRINTED):
     """Most sequences per GPU of a setup at which every request gets ``speed`` tokens per second; 0 if none does."""
     at, own = setup(name), np.arange(1, 4097)
     batch = own * float(at.deployment.n_gpus)
@@ -120,11 +120,11 @@ def corrected_ceiling(name):
     """Tokens per second and GPU that a setup's network lets through, as printed and corrected."""
     at = setup(name)
     return tuple(
-        eq.network_ceiling(MODEL, at.gpu, at.deployment, a) for a in (DEFAULT, Assumptions.corrected())
+        eq.network_ceiling(MODEL, at.gpu, at.deployment, a) for a in (PRINTED, Assumptions.corrected())
     )
 
 
-def wider(model=MODEL, gpu=None, own=128, context=CONTEXT, assumptions=DEFAULT, counts=(8, 16, 32, 72, 144)):
+def wider(model=MODEL, gpu=None, own=128, context=CONTEXT, assumptions=PRINTED, counts=(8, 16, 32, 72, 144)):
     """Gain in speed of one H100 when the experts are spread over more of them."""
     gpu, rows = gpu or setup("4x8 H100").gpu, {}
     for n in counts:

@@ -10,7 +10,7 @@ from book.papers.mazurek2025.systems import MODEL, best_overlap_gain
 from inferlib import catalog
 from inferlib.equation import untraced
 from inferlib.papers.mazurek2025 import equations as eq
-from inferlib.papers.mazurek2025.records import DEFAULT, Assumptions, Deployment
+from inferlib.papers.mazurek2025.records import PRINTED, Assumptions, Deployment
 from inferlib.units import factor
 
 
@@ -126,7 +126,7 @@ def _text_3_1_1(read):
 
 
 @reproduces("Text 3.1.2")
-def _text_3_1_2(read, assumptions=DEFAULT):
+def _text_3_1_2(read, assumptions=PRINTED):
     one, activations = eq.expert_matrix(MODEL), eq.all_expert_activations(MODEL, 1, assumptions)
     attention = eq.attention_activations(MODEL, 1)
     rounded = activations / attention * round(attention / MB, 1)
@@ -155,7 +155,7 @@ def _text_3_1_3(read):
 
 
 @reproduces("Text 3.3")
-def _text_3_3(read, assumptions=DEFAULT):
+def _text_3_3(read, assumptions=PRINTED):
     two, share = eq.two_experts_traffic(MODEL, 8), eq.link_traffic(MODEL, Deployment(8), 8)
     fullest = eq.held_experts(MODEL.replace(n_routed=8, n_shared=1), Deployment(8))
     return {

@@ -10,7 +10,7 @@ from book import measured as measurements
 from book.papers.mazurek2025.systems import MODEL, speed
 from inferlib import catalog
 from inferlib.papers.mazurek2025 import equations as eq
-from inferlib.papers.mazurek2025.records import DEFAULT, deployment, load_chip
+from inferlib.papers.mazurek2025.records import PRINTED, deployment, load_chip
 
 # The seven points of SGLang that Figures 13 and 14 compare with: both systems as its second post draws them.
 COMPARED = {"9x8 H100": ("ep-31", "ep-32", "ep-33"), "12x4 B200": ("ep-23", "ep-24", "ep-25", "ep-26")}
@@ -41,13 +41,13 @@ def placed(row_id):
     return deployment(n, nodes, extra_experts=extra, two_batch=row.overlap == "two-batch")
 
 
-def predicted(row, assumptions=DEFAULT):
+def predicted(row, assumptions=PRINTED):
     """Tokens per second and GPU of a measured row, at its own lengths."""
     gpu = load_chip(row.hardware)
     return eq.gpu_throughput(MODEL, gpu, placed(row.name), row.sequences, row.mean_context, assumptions)
 
 
-def errors(rows, assumptions=DEFAULT):
+def errors(rows, assumptions=PRINTED):
     """Relative errors of the predictions of measured rows: id to error."""
     table = measured()
     return {i: predicted(table.loc[i], assumptions) / table.loc[i].per_gpu - 1 for i in rows}
@@ -62,7 +62,7 @@ def rms(errors):
 # --- The points of Figures 13 and 14 ---------------------------------------------------------------------
 
 
-def compared(context, assumptions=DEFAULT):
+def compared(context, assumptions=PRINTED):
     """The seven points of SGLang that the source's figures show, against its model as it runs it."""
     table, errors = measured(), {}
     for name, rows in COMPARED.items():

@@ -5,7 +5,7 @@ import numpy as np
 from inferlib.equation import forbid_override
 from inferlib.papers.erdil2025.equations import model as m
 from inferlib.papers.erdil2025.records import (
-    DEFAULT,
+    PRINTED,
     Cut,
     Model,
     computing_at,
@@ -17,7 +17,7 @@ from inferlib.system import Breakdown, DoesNotFit, NotDescribed, decode_model
 from inferlib.transformer import Transformer
 
 
-def best_layout(model, chip, n_gpu, batch, *, context=0, new_tokens=1, pipeline=True, assumptions=DEFAULT):
+def best_layout(model, chip, n_gpu, batch, *, context=0, new_tokens=1, pipeline=True, assumptions=PRINTED):
     """Return the fastest layout of one instance, and its Breakdown, infeasible with the reason if nothing fits.
 
     Parameters are :func:`token_latency`'s, as plain numbers; the :class:`Cut` is None if nothing fits.
@@ -51,7 +51,7 @@ def _fastest(shape, chip, degrees, n_gpu, batch, context, new_tokens, assumption
     return cut, Breakdown(terms(shape, chip, cut, *at), source="erdil2025", origin=origin)
 
 
-def terms(shape, chip, cut, n_gpu, batch, context, new_tokens, assumptions=DEFAULT, *, split=True):
+def terms(shape, chip, cut, n_gpu, batch, context, new_tokens, assumptions=PRINTED, *, split=True):
     """Return :func:`model.layout_terms` as the stages of a breakdown: each wait, then reading over multiplying.
 
     Symbols need ``split=False``, because the fastest protocol is not known for them.
@@ -72,7 +72,7 @@ def decode_step(
     system,
     workload,
     layout=None,
-    assumptions=DEFAULT,
+    assumptions=PRINTED,
 ):
     """The complete model's answer to one question: time per token on a given system.
 

@@ -348,4 +348,4 @@ class ToyAssumptions(Record):
         return model, chip.capped() if self.capped else chip
 
 
-DEFAULT = Assumptions()
+PRINTED = Assumptions()

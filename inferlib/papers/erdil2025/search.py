@@ -15,7 +15,7 @@ from inferlib import validation
 from inferlib.equation import equation, forbid_override, unchecked
 from inferlib.ops import minimum
 from inferlib.papers.erdil2025.equations import model as m
-from inferlib.papers.erdil2025.records import DEFAULT, Assumptions, Cut, computing_at, load_chip, load_model
+from inferlib.papers.erdil2025.records import PRINTED, Assumptions, Cut, computing_at, load_chip, load_model
 
 equation = partial(equation, "erdil2025", chapter="erdil2025_model")
 LESS, MORE = 1 - 1e-9, 1 + 1e-9  # room for rounding in comparisons
@@ -51,7 +51,7 @@ def speculative_time(acceptance, drafts, verified, target_time, draft_time):
     return (target_time + drafts * draft_time) / expected_tokens(acceptance, verified)
 
 
-def pipeline_degrees(n_layers, batch, pipeline, assumptions=DEFAULT):
+def pipeline_degrees(n_layers, batch, pipeline, assumptions=PRINTED):
     """The pipeline degrees searched: one, and a geometric grid up to the layers (or the batch)."""
     if not (pipeline and assumptions.pipelines):
         return [1.0]
@@ -62,7 +62,7 @@ def pipeline_degrees(n_layers, batch, pipeline, assumptions=DEFAULT):
     return [1.0] + [most ** (i / steps) for i in range(1, steps + 1)]
 
 
-def scale_downs(group, assumptions=DEFAULT):
+def scale_downs(group, assumptions=PRINTED):
     """Attention scale-downs: a geometric grid from one up to a stage's GPUs."""
     steps = assumptions.scale_downs
     if not steps:
@@ -72,7 +72,7 @@ def scale_downs(group, assumptions=DEFAULT):
     return [*accumulate([step] * (steps - 1), mul, initial=group / group), group]
 
 
-def infeasible(shape, chip, n_gpu, stages, batch, context, assumptions=DEFAULT):
+def infeasible(shape, chip, n_gpu, stages, batch, context, assumptions=PRINTED):
     """Why a number of pipeline stages cannot be run, or an empty text where it can."""
     if stages * LESS > min(n_gpu, batch):
         return (
@@ -85,7 +85,7 @@ def infeasible(shape, chip, n_gpu, stages, batch, context, assumptions=DEFAULT):
     return ""
 
 
-def fits(shape, chip, n_gpu, stages, batch, context, assumptions=DEFAULT, *, beside=()):
+def fits(shape, chip, n_gpu, stages, batch, context, assumptions=PRINTED, *, beside=()):
     """The same as :func:`infeasible` for arrays, also with models ``beside`` it that serve the same sequences."""
     at = context, batch / stages, batch, assumptions
     needed = sum(m.capacity_needed(one, *at) for one in (shape, *beside))
@@ -101,7 +101,7 @@ def pass_times(
     context,
     new_tokens,
     pipeline,
-    assumptions=DEFAULT,
+    assumptions=PRINTED,
     *,
     beside=(),
     limit=np.inf,
@@ -138,7 +138,7 @@ def pass_times(
     return np.where(best < limit, best, np.inf)
 
 
-def opened(model, chip, assumptions=DEFAULT):
+def opened(model, chip, assumptions=PRINTED):
     """The shape of a model, its GPU at the peak of its format, and the assumptions, each checked."""
     if not isinstance(assumptions, Assumptions):
         raise TypeError(f"assumptions is a {type(assumptions).__name__}, but must be erdil2025 Assumptions")
@@ -167,7 +167,7 @@ def over_points(function, *values):
     return result if result.ndim else float(result)
 
 
-def token_latency(model, chip, n_gpu, batch, *, context=0, new_tokens=1, pipeline=True, assumptions=DEFAULT):
+def token_latency(model, chip, n_gpu, batch, *, context=0, new_tokens=1, pipeline=True, assumptions=PRINTED):
     """Time of one pass through a model in the best layout, in seconds; infinite where nothing fits.
 
     ``model``, ``chip``: the paper's own, or the catalogue's by ``records.load_model`` (at 16 bits) and
@@ -192,7 +192,7 @@ def token_latency(model, chip, n_gpu, batch, *, context=0, new_tokens=1, pipelin
     return over_points(search, n_gpu, batch, context)
 
 
-def layouts_at(shape, chip, n_gpu, batch, context, new_tokens, degrees, assumptions=DEFAULT):
+def layouts_at(shape, chip, n_gpu, batch, context, new_tokens, degrees, assumptions=PRINTED):
     """Kind, stages and scale-down of the fastest layout at some points, as fields of a :class:`Cut`.
 
     ``n_gpu``, ``batch``: arrays. ``degrees``: the numbers of pipeline stages to search. Ties go to the first searched;

@@ -5,7 +5,7 @@ from numbers import Real
 from inferlib.ops import maximum
 from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.records import (
-    DEFAULT,
+    PRINTED,
     Deployment,
     Model,
     balancedness,
@@ -17,7 +17,7 @@ from inferlib.system import DoesNotFit, NotDescribed, bytes_of_formats, decode_m
 from inferlib.transformer import Transformer
 
 
-def stages(model, gpu, deployment, batch, context, assumptions=DEFAULT):
+def stages(model, gpu, deployment, batch, context, assumptions=PRINTED):
     """Return the terms of :func:`step_time` as the stages of a breakdown; their total is that time.
 
     Attention comes first: its memory traffic by part, beside its arithmetic. Then the experts likewise. Then the
@@ -59,7 +59,7 @@ def stages(model, gpu, deployment, batch, context, assumptions=DEFAULT):
     return attention, experts, rest, {"overhead": turns * eq.overhead_time(model, assumptions)}
 
 
-def fits(model, gpu, deployment, batch, context, assumptions=DEFAULT):
+def fits(model, gpu, deployment, batch, context, assumptions=PRINTED):
     """Why a point does not fit into memory; an empty text if it does, or where the memory is not known.
 
     The source leaves this open on purpose (end of section 3.5). Weights are those of the experts a GPU holds;
@@ -83,7 +83,7 @@ def decode_step(
     system,
     workload,
     layout=None,
-    assumptions=DEFAULT,
+    assumptions=PRINTED,
     *,
     two_batch: bool = True,
 ):
@@ -128,7 +128,7 @@ def decode_step(
     return stages(*at)
 
 
-def in_records(model, gpu, system, workload, assumptions=DEFAULT, *, two_batch=True):
+def in_records(model, gpu, system, workload, assumptions=PRINTED, *, two_batch=True):
     """Convert a question to the source's records: the arguments of :func:`stages` and :func:`fits`."""
     model = load_model(model)
     extra = (-model.n_routed) % system.count
@@ -138,7 +138,7 @@ def in_records(model, gpu, system, workload, assumptions=DEFAULT, *, two_batch=T
     return model, gpu, where, workload.batch, workload.context, assumptions.replace(**bytes_of)
 
 
-def held_on_gpu(model, deployment, batch, context, assumptions=DEFAULT):
+def held_on_gpu(model, deployment, batch, context, assumptions=PRINTED):
     """Bytes of weights on one GPU (attention, the experts it holds, the rest), and of its sequences' cache."""
     weights = eq.weights_on_gpu(model, eq.held_experts(model, deployment), assumptions)
     return weights, batch / deployment.n_gpus * context * eq.cache_per_token(model, assumptions)

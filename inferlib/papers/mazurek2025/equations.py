@@ -9,7 +9,7 @@ from functools import partial
 
 from inferlib.equation import equation
 from inferlib.ops import ceil, log, maximum, minimum, sqrt
-from inferlib.papers.mazurek2025.records import DEFAULT, GPU, Deployment, Model
+from inferlib.papers.mazurek2025.records import GPU, PRINTED, Deployment, Model
 
 _RECORDS = {"model": Model, "gpu": GPU, "deployment": Deployment}
 equation = partial(equation, "mazurek2025", records=_RECORDS)
@@ -81,7 +81,7 @@ _ONE_FLOP = {"value", "absorbed_value", "decode_absorbed_value"}
 def _weights(name, symbol, size, meaning):
     """Register the bytes of one line of ``MATRICES``."""
 
-    def weights(model, assumptions=DEFAULT):
+    def weights(model, assumptions=PRINTED):
         return assumptions.weight_bytes * size(model)
 
     weights.__name__ = f"{name}_weights"
@@ -95,10 +95,10 @@ def _flops(name, numbers, tokens, width, meaning):
     power = _TOKENS[tokens]
     products = _WIDTH[width]
 
-    def own(model, batch, assumptions=DEFAULT):
+    def own(model, batch, assumptions=PRINTED):
         return getattr(assumptions, flop) * batch * products(model)
 
-    def over(model, batch, context, assumptions=DEFAULT):
+    def over(model, batch, context, assumptions=PRINTED):
         return getattr(assumptions, flop) * batch * context**power * products(model)
 
     function = over if power else own
@@ -116,19 +116,19 @@ ATTENTION = {MATRICES[name][0]: function for name, function in WEIGHTS.items()}
 
 
 @equation(unit="B")
-def layer_attention_weights(model, assumptions=DEFAULT):
+def layer_attention_weights(model, assumptions=PRINTED):
     """Attention weights of one layer: the sum of the eight matrices."""
     return sum(matrix(model, assumptions) for matrix in WEIGHTS.values())
 
 
 @equation(unit="B")
-def attention_weights(model, assumptions=DEFAULT):
+def attention_weights(model, assumptions=PRINTED):
     """All attention weights, which every GPU holds and reads: L layers (3.1.1)."""
     return model.n_layers * layer_attention_weights(model, assumptions)
 
 
 @equation(unit="B")
-def cache_per_token(model, assumptions=DEFAULT):
+def cache_per_token(model, assumptions=PRINTED):
     """Bytes that one token of context keeps in the cache: 2 (d_c + d_h^R) L, a latent and a rotary key a layer.
 
     Examples
@@ -141,19 +141,19 @@ def cache_per_token(model, assumptions=DEFAULT):
 
 
 @equation(unit="B")
-def cache_traffic(model, batch, context, assumptions=DEFAULT):
+def cache_traffic(model, batch, context, assumptions=PRINTED):
     """Cache read and written to decode one token of each sequence: B (S + 1) tokens of it (3.1.1)."""
     return batch * (context + 1) * cache_per_token(model, assumptions)
 
 
 @equation(unit="B")
-def attention_activations(model, batch, assumptions=DEFAULT):
+def attention_activations(model, batch, assumptions=PRINTED):
     """Activations into and out of attention: 2 B d L (3.1.1)."""
     return assumptions.attention_activation_bytes * batch * model.d_model * model.n_layers
 
 
 @equation(unit="B")
-def attention_traffic(model, deployment, batch, context, assumptions=DEFAULT):
+def attention_traffic(model, deployment, batch, context, assumptions=PRINTED):
     """Bytes that one GPU moves for attention: all weights, and its own sequences' cache and activations (3.1.1)."""
     own = batch / deployment.n_gpus
     activations = attention_activations(model, own, assumptions)
@@ -163,7 +163,7 @@ def attention_traffic(model, deployment, batch, context, assumptions=DEFAULT):
 
 
 @equation("17", unit="FLOP")
-def decode_attention_flops(model, batch, context, assumptions=DEFAULT):
+def decode_attention_flops(model, batch, context, assumptions=PRINTED):
     """Scores and values of one new token, vanilla: B n_h S (2 (d_h + d_h^R) + d_h)."""
     scores = assumptions.flop_per_weight * (model.nope_dim + model.rope_dim)
     return batch * model.n_heads * context * (scores + assumptions.value_flop * model.value_dim)
@@ -185,27 +185,27 @@ _PROMPT = "query_down query_up query_rope latent_down key_up key_rope "  # 1 to 
 
 
 @equation(unit="FLOP")
-def vanilla_decode_flops(model, batch, context, assumptions=DEFAULT):
+def vanilla_decode_flops(model, batch, context, assumptions=PRINTED):
     """One layer of vanilla attention for one new token of each sequence: equations 8 to 14, 17 and 19."""
     linear = _added(_NEW_TOKEN + "key_up value_up decode_output", model, batch, context, assumptions)
     return linear + decode_attention_flops(model, batch, context, assumptions)
 
 
 @equation(unit="FLOP")
-def absorbed_decode_flops(model, batch, context, assumptions=DEFAULT):
+def absorbed_decode_flops(model, batch, context, assumptions=PRINTED):
     """One layer of absorbed attention for one new token: equations 25 to 28, 33 to 36 and 38."""
     absorbed = "decode_absorbed_key decode_absorbed_score decode_absorbed_value decode_absorbed_output"
     return _added(_NEW_TOKEN + absorbed, model, batch, context, assumptions)
 
 
 @equation(unit="FLOP")
-def vanilla_prefill_flops(model, batch, context, assumptions=DEFAULT):
+def vanilla_prefill_flops(model, batch, context, assumptions=PRINTED):
     """One layer of vanilla attention for a prompt: equations 1 to 7, 15, 16 and 18."""
     return _added(_PROMPT + "value_up score value output", model, batch, context, assumptions)
 
 
 @equation(unit="FLOP")
-def absorbed_prefill_flops(model, batch, context, assumptions=DEFAULT):
+def absorbed_prefill_flops(model, batch, context, assumptions=PRINTED):
     """One layer of absorbed attention for a prompt: equations 20 to 23, 29 to 32 and 37."""
     absorbed = "absorbed_score absorbed_value absorbed_output"
     return _added(_PROMPT + absorbed, model, batch, context, assumptions)
@@ -275,7 +275,7 @@ def held_experts(model, deployment):
 
 
 @equation()
-def loaded_experts(model, deployment, batch, assumptions=DEFAULT):
+def loaded_experts(model, deployment, batch, assumptions=PRINTED):
     """Experts of one layer that the fullest GPU reads, the shared one on top of the routed.
 
     The source prints how many experts a GPU holds and how many a batch uses there, but not how to combine the two.
@@ -323,50 +323,50 @@ def shared_expert_load_corrected(model, n_hosts):
 
 
 @equation(unit="B")
-def expert_matrix(model, assumptions=DEFAULT):
+def expert_matrix(model, assumptions=PRINTED):
     """One of the three matrices of an expert: d_moe d; W_1, W_2 and the gate are of equal size."""
     return assumptions.weight_bytes * model.d_expert * model.d_model
 
 
 @equation(unit="B")
-def expert_weights(model, assumptions=DEFAULT):
+def expert_weights(model, assumptions=PRINTED):
     """One expert: three matrices."""
     return 3 * expert_matrix(model, assumptions)
 
 
 @equation(unit="B")
-def router_weights(model, assumptions=DEFAULT):
+def router_weights(model, assumptions=PRINTED):
     """The router of one layer: d n_r."""
     return assumptions.weight_bytes * model.d_model * model.n_routed
 
 
 @equation(unit="B")
-def experts_on_gpu(model, experts, assumptions=DEFAULT):
+def experts_on_gpu(model, experts, assumptions=PRINTED):
     """Weights of ``experts`` experts in every expert layer, each layer with its whole router (3.1.2)."""
     layer = expert_weights(model, assumptions) * experts + router_weights(model, assumptions)
     return model.n_expert_layers * layer
 
 
 @equation(unit="B")
-def dense_matrix(model, assumptions=DEFAULT):
+def dense_matrix(model, assumptions=PRINTED):
     """One of the three matrices of a dense feed-forward block: d_dense d."""
     return assumptions.weight_bytes * model.d_dense * model.d_model
 
 
 @equation(unit="B")
-def dense_layer_weights(model, assumptions=DEFAULT):
+def dense_layer_weights(model, assumptions=PRINTED):
     """The feed-forward block of one dense layer: three matrices."""
     return 3 * dense_matrix(model, assumptions)
 
 
 @equation(unit="B")
-def dense_weights(model, assumptions=DEFAULT):
+def dense_weights(model, assumptions=PRINTED):
     """The feed-forward blocks of all dense layers, which every GPU holds."""
     return model.n_dense_layers * dense_layer_weights(model, assumptions)
 
 
 @equation(unit="B")
-def embedding_weights(model, assumptions=DEFAULT):
+def embedding_weights(model, assumptions=PRINTED):
     """Both matrices over the vocabulary, which every GPU holds: 2 V d (3.1.3)."""
     return assumptions.weight_bytes * 2 * model.vocab_size * model.d_model
 
@@ -378,21 +378,21 @@ def _vector_sent(model, assumptions):
 
 
 @equation(unit="B")
-def all_expert_activations(model, batch, assumptions=DEFAULT):
+def all_expert_activations(model, batch, assumptions=PRINTED):
     """One vector a layer for each sequence, read in FP8 and written in BF16: (1 + 2) B d L (3.1.2)."""
     both = assumptions.dispatch_bytes + assumptions.combine_bytes
     return both * batch * model.d_model * model.n_layers
 
 
 @equation(unit="B")
-def expert_activations(model, deployment, batch, assumptions=DEFAULT):
+def expert_activations(model, deployment, batch, assumptions=PRINTED):
     """Activations that the fullest GPU's experts read and write: those of all, over beta n, times the experts used."""
     load = model.used / (deployment.balancedness * deployment.n_gpus)
     return batch * _vector_sent(model, assumptions) * load
 
 
 @equation(unit="B")
-def expert_traffic(model, deployment, batch, assumptions=DEFAULT):
+def expert_traffic(model, deployment, batch, assumptions=PRINTED):
     """Bytes that the fullest GPU moves for everything but attention.
 
     Sections 3.1.2 and 3.1.3 print the parts; that dense layers and embeddings belong here is our reading.
@@ -403,14 +403,14 @@ def expert_traffic(model, deployment, batch, assumptions=DEFAULT):
 
 
 @equation(unit="B")
-def weights_on_gpu(model, experts, assumptions=DEFAULT):
+def weights_on_gpu(model, experts, assumptions=PRINTED):
     """All weights that one GPU holds, with ``experts`` experts in every expert layer."""
     rest = dense_weights(model, assumptions) + embedding_weights(model, assumptions)
     return attention_weights(model, assumptions) + experts_on_gpu(model, experts, assumptions) + rest
 
 
 @equation(context="1 > 0")
-def largest_own_batch(model, gpu, context, experts, assumptions=DEFAULT):
+def largest_own_batch(model, gpu, context, experts, assumptions=PRINTED):
     """Sequences whose cache fits beside the weights on one GPU, not rounded; below zero where the weights do not.
 
     Not in the source, which leaves it open (end of 3.5).
@@ -420,13 +420,13 @@ def largest_own_batch(model, gpu, context, experts, assumptions=DEFAULT):
 
 
 @equation("43", unit="FLOP")
-def expert_flops(model, batch, assumptions=DEFAULT):
+def expert_flops(model, batch, assumptions=PRINTED):
     """All three matrices of an expert: 3 x 2 B d d_moe."""
     return 3 * COUNTED["expert_matrix"](model, batch, assumptions)
 
 
 @equation("45", unit="FLOP")
-def moe_flops(model, batch, assumptions=DEFAULT):
+def moe_flops(model, batch, assumptions=PRINTED):
     """All experts and the router of one layer."""
     # all shared experts here, those used in the next equation: both are one
     experts = expert_flops(model, batch, assumptions) * (model.n_shared + model.n_active)
@@ -434,7 +434,7 @@ def moe_flops(model, batch, assumptions=DEFAULT):
 
 
 @equation(unit="FLOP")
-def moe_flops_on_gpu(model, deployment, batch, assumptions=DEFAULT):
+def moe_flops_on_gpu(model, deployment, batch, assumptions=PRINTED):
     """Experts and router of one layer on the fullest GPU (3.2.4)."""
     load = model.used / (deployment.balancedness * deployment.n_gpus)
     experts = expert_flops(model, batch, assumptions) * load
@@ -442,7 +442,7 @@ def moe_flops_on_gpu(model, deployment, batch, assumptions=DEFAULT):
 
 
 @equation(unit="FLOP")
-def dense_flops(model, batch, assumptions=DEFAULT):
+def dense_flops(model, batch, assumptions=PRINTED):
     """The dense layers and the head for a batch of tokens: the source has no such term."""
     dense = model.n_dense_layers * 3 * model.d_dense
     return assumptions.flop_per_weight * batch * model.d_model * (dense + model.vocab_size)
@@ -452,19 +452,19 @@ def dense_flops(model, batch, assumptions=DEFAULT):
 
 
 @equation()
-def messages(model, assumptions=DEFAULT):
+def messages(model, assumptions=PRINTED):
     """Copies of a token's vector that a layer sends: one for every expert it goes to."""
     return model.used if assumptions.shared_sent else model.n_active
 
 
 @equation(unit="B")
-def tokens_traffic(model, tokens, assumptions=DEFAULT):
+def tokens_traffic(model, tokens, assumptions=PRINTED):
     """Traffic of some tokens in one pass, dispatched and combined in every layer that sends: (1 + 2) d L copies."""
     return tokens * messages(model, assumptions) * _vector_sent(model, assumptions)
 
 
 @equation(unit="B")
-def link_traffic(model, deployment, batch, assumptions=DEFAULT):
+def link_traffic(model, deployment, batch, assumptions=PRINTED):
     """Bytes over the link of one GPU in one pass, experts balanced: comm amount (3.3.1)."""
     micro_batches = 2  # micro-batches of half the size, so the halves cancel
     half = batch / (micro_batches * deployment.n_gpus)
@@ -472,13 +472,13 @@ def link_traffic(model, deployment, batch, assumptions=DEFAULT):
 
 
 @equation(unit="B")
-def fullest_link_traffic(model, deployment, batch, assumptions=DEFAULT):
+def fullest_link_traffic(model, deployment, batch, assumptions=PRINTED):
     """Bytes over the link of the fullest GPU in one pass: over the balancedness (3.3.3)."""
     return link_traffic(model, deployment, batch, assumptions) / deployment.balancedness
 
 
 @equation(unit="B")
-def two_experts_traffic(model, batch, assumptions=DEFAULT):
+def two_experts_traffic(model, batch, assumptions=PRINTED):
     """Bytes over the link of the GPU that hosts two of nine experts, each used by every token (3.3.3)."""
     return 2 * tokens_traffic(model, batch, assumptions) / messages(model, assumptions)
 
@@ -503,14 +503,14 @@ def slowest_link(gpu, deployment):
 
 
 @equation(unit="s")
-def network_time(model, gpu, deployment, batch, assumptions=DEFAULT):
+def network_time(model, gpu, deployment, batch, assumptions=PRINTED):
     """Time of all traffic of one pass on the slowest link, with its inefficiency (3.3.3, 3.5)."""
     traffic = fullest_link_traffic(model, deployment, batch, assumptions)
     return assumptions.network_inefficiency * traffic * slowest_link(gpu, deployment)
 
 
 @equation(unit="1/s")
-def network_ceiling(model, gpu, deployment, assumptions=DEFAULT):
+def network_ceiling(model, gpu, deployment, assumptions=PRINTED):
     """Most tokens per second and GPU that the network lets through, whatever the batch (from equation 49)."""
     return 1 / network_time(model, gpu, deployment, deployment.n_gpus, assumptions)
 
@@ -561,14 +561,14 @@ def global_throughput(t_total, batch):
 
 
 @equation(unit="s")
-def attention_memory_time(model, gpu, deployment, batch, context, assumptions=DEFAULT):
+def attention_memory_time(model, gpu, deployment, batch, context, assumptions=PRINTED):
     """Time that attention's memory traffic takes on one GPU."""
     traffic = attention_traffic(model, deployment, batch, context, assumptions)
     return assumptions.memory_inefficiency * traffic / gpu.memory_bandwidth
 
 
 @equation(unit="s")
-def attention_arithmetic_time(model, gpu, deployment, batch, context, assumptions=DEFAULT):
+def attention_arithmetic_time(model, gpu, deployment, batch, context, assumptions=PRINTED):
     """Time that absorbed attention's arithmetic takes on one GPU."""
     own = batch / deployment.n_gpus
     work = model.n_layers * absorbed_decode_flops(model, own, context, assumptions)
@@ -577,21 +577,21 @@ def attention_arithmetic_time(model, gpu, deployment, batch, context, assumption
 
 
 @equation(unit="s")
-def attention_time(model, gpu, deployment, batch, context, assumptions=DEFAULT):
+def attention_time(model, gpu, deployment, batch, context, assumptions=PRINTED):
     """Time of all attention of a pass: the longer of its memory and its arithmetic."""
     at = model, gpu, deployment, batch, context, assumptions
     return attention_bottleneck(attention_memory_time(*at), attention_arithmetic_time(*at))
 
 
 @equation(unit="s")
-def expert_memory_time(model, gpu, deployment, batch, assumptions=DEFAULT):
+def expert_memory_time(model, gpu, deployment, batch, assumptions=PRINTED):
     """Time that the memory traffic of experts, dense layers and embeddings takes on the fullest GPU."""
     traffic = expert_traffic(model, deployment, batch, assumptions)
     return assumptions.memory_inefficiency * traffic / gpu.memory_bandwidth
 
 
 @equation(unit="s")
-def expert_arithmetic_time(model, gpu, deployment, batch, assumptions=DEFAULT):
+def expert_arithmetic_time(model, gpu, deployment, batch, assumptions=PRINTED):
     """Time that the experts' arithmetic takes on the fullest GPU."""
     work = model.n_expert_layers * moe_flops_on_gpu(model, deployment, batch, assumptions)
     if assumptions.all_flops:  # the source leaves dense layers and the head out
@@ -601,19 +601,19 @@ def expert_arithmetic_time(model, gpu, deployment, batch, assumptions=DEFAULT):
 
 
 @equation(unit="s")
-def expert_time(model, gpu, deployment, batch, assumptions=DEFAULT):
+def expert_time(model, gpu, deployment, batch, assumptions=PRINTED):
     """Time of everything that is not attention or network, on the fullest GPU."""
     at = model, gpu, deployment, batch, assumptions
     return expert_bottleneck(expert_memory_time(*at), expert_arithmetic_time(*at))
 
 
 @equation(unit="s")
-def overhead_time(model, assumptions=DEFAULT):
+def overhead_time(model, assumptions=PRINTED):
     """Time of one micro-batch's layers besides work: launches, kernels without work (not in the source)."""
     return model.n_layers * assumptions.overhead
 
 
-def step_time(model: Model, gpu: GPU, deployment: Deployment, batch, context, assumptions=DEFAULT):
+def step_time(model: Model, gpu: GPU, deployment: Deployment, batch, context, assumptions=PRINTED):
     """Seconds of one pass, from one token of every sequence to the next: equations 46 to 49 put together.
 
     ``batch``, ``context``: sequences on all GPUs together, and tokens behind each. The deployment's ``two_batch``
@@ -637,14 +637,14 @@ def step_time(model: Model, gpu: GPU, deployment: Deployment, batch, context, as
     return serial_time(attention, experts, on_network) + overhead
 
 
-def gpu_throughput(model: Model, gpu: GPU, deployment: Deployment, batch, context, assumptions=DEFAULT):
+def gpu_throughput(model: Model, gpu: GPU, deployment: Deployment, batch, context, assumptions=PRINTED):
     """Tokens per second of one GPU: equation 51 over the GPUs."""
     total = step_time(model, gpu, deployment, batch, context, assumptions)
     return global_throughput(total, batch) / deployment.n_gpus
 
 
 @equation(unit="s")
-def prefill_time(model, gpu, context, assumptions=DEFAULT):
+def prefill_time(model, gpu, context, assumptions=PRINTED):
     """Arithmetic of attention for one prompt on one GPU, all layers, vanilla: compute-bound, as section 4 says."""
     work = model.n_layers * vanilla_prefill_flops(model, 1, context, assumptions)
     loss = assumptions.attention_inefficiency * assumptions.arithmetic_penalty

@@ -268,7 +268,7 @@ class Assumptions(Record):
         return cls(capped=False)
 
 
-DEFAULT = Assumptions()
+PRINTED = Assumptions()
 
 
 @dataclass(frozen=True)

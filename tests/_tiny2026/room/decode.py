@@ -1,12 +1,10 @@
 """One decode step as the source sees it."""
 
 from inferlib.papers.tiny2026.equations import reading_time
-from inferlib.papers.tiny2026.records import Assumptions
+from inferlib.papers.tiny2026.records import PRINTED, Assumptions
 
 from inferlib.system import DoesNotFit, Layout, NotDescribed, System, Workload, decode_model, format_bytes
 from inferlib.transformer import Transformer
-
-PRINTED = Assumptions()
 
 
 @decode_model("tiny2026")

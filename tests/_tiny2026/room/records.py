@@ -17,6 +17,9 @@ class Assumptions(Record):
         return cls()
 
 
+PRINTED = Assumptions()
+
+
 def models():
     """The source names no model."""
     return []

@@ -5,7 +5,7 @@ from functools import cache
 from book.audit.explanations import inputs, named
 from book.audit.grading import format_items, reproduces
 from book.papers.erdil2025 import economics, frontiers, limits
-from book.papers.erdil2025.claims.model import DEFAULT, H100, token_latency
+from book.papers.erdil2025.claims.model import H100, PRINTED, token_latency
 from book.papers.erdil2025.economics import LONG
 from inferlib import catalog
 from inferlib.papers.erdil2025.equations import model as m, printed
@@ -21,7 +21,7 @@ def utilisation(model, chip, n_gpu, batch, context):
     """Share of the arithmetic peak that a pass uses, in the best layout without pipeline."""
     shape = load_model(model).shape
     seconds = token_latency(load_model(model), chip, n_gpu, batch, context=context, pipeline=False)
-    flop = sum(m.flop_per_token(shape, context, DEFAULT)) * batch
+    flop = sum(m.flop_per_token(shape, context, PRINTED)) * batch
     return flop / (n_gpu * computing_at(chip, shape).flops * seconds)
 
 
@@ -55,7 +55,7 @@ def cache_of_token(name):
 
 def _intensity_factor(read):
     shape = inputs(MISTRAL.shape)
-    intensity = limits.long_context_intensity(shape, DEFAULT.flop_per_pair)
+    intensity = limits.long_context_intensity(shape, PRINTED.flop_per_pair)
     return intensity * shape.activation_bytes / shape.group_size
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from book.audit.explanations import named
 from book.audit.grading import WithNote, format_items, grade_of, published, reproduces
 from book.papers.erdil2025 import economics
-from book.papers.erdil2025.claims.model import DEFAULT, H100, token_latency
+from book.papers.erdil2025.claims.model import H100, PRINTED, token_latency
 from book.papers.erdil2025.claims.parallel import at_cost, common_costs, gains, table_2_batches
 from book.papers.erdil2025.claims.toy import speed_up
 from book.papers.erdil2025.readings import TABLE_5
@@ -70,7 +70,7 @@ def served(read):
     return read("Llama 3 70B at Fireworks", "tokens per second", "Text 2.2.2")
 
 
-def drafting_gains(name=SEVENTY, assumptions=DEFAULT):
+def drafting_gains(name=SEVENTY, assumptions=PRINTED):
     """How much faster drafts make a model: at the fastest point, and at most and least at one cost."""
     return gains(*(economics.curve(name, draft=d, assumptions=assumptions) for d in (None, economics.DRAFT)))
 
@@ -233,7 +233,7 @@ def cells_as_printed(table, alpha):
         if name != table:
             continue
         at = economics.preferred(economics.curve(**setting), alpha)
-        for column, field in economics.PRINTED.items():
+        for column, field in economics.COLUMNS.items():
             cell = published("erdil2025")[table, row, column]
             exact += grade_of(cell.text, cell.resolution, float(at[field]))[1] == "exact"
             rows += 1

@@ -11,7 +11,7 @@ from book.papers.erdil2025 import economics
 from book.papers.erdil2025.claims import model as section_3
 from book.papers.erdil2025.claims.context import GROUPED, LONG, MISTRAL, utilisation
 from book.papers.erdil2025.claims.economics import SEVENTY, fastest
-from book.papers.erdil2025.claims.model import DEEPSEEK, DEFAULT, H100, UNLIMITED, best_layout, token_latency
+from book.papers.erdil2025.claims.model import DEEPSEEK, H100, PRINTED, UNLIMITED, best_layout, token_latency
 from inferlib.papers.erdil2025.equations import model as m
 from inferlib.papers.erdil2025.records import load_chip, load_model
 from inferlib.papers.erdil2025.shape import cache_values
@@ -51,8 +51,8 @@ def arithmetic_bound_from(format):
 
 def more_than_weights():
     """Context at which attention's arithmetic of DeepSeek-V3 equals that of its weights."""
-    weights = sum(m.flop_per_token(DEEPSEEK, 0, DEFAULT))
-    return weights / (sum(m.flop_per_token(DEEPSEEK, 1, DEFAULT)) - weights)
+    weights = sum(m.flop_per_token(DEEPSEEK, 0, PRINTED))
+    return weights / (sum(m.flop_per_token(DEEPSEEK, 1, PRINTED)) - weights)
 
 
 def bandwidth_saves(context):

@@ -10,24 +10,24 @@ import numpy as np
 
 from book.audit.explanations import named
 from book.audit.grading import reproduces
-from book.papers.erdil2025 import economics, speculation
+from book.papers.erdil2025 import speculation
 from book.papers.erdil2025.readings import PRINTED_EQUATIONS
 from inferlib.equation import untraced
 from inferlib.papers.erdil2025 import decode, search
 from inferlib.papers.erdil2025.equations import model as m, printed, toy
-from inferlib.papers.erdil2025.records import PROTOCOLS, ToyAssumptions, load_chip, load_model
+from inferlib.papers.erdil2025.records import PRINTED, PROTOCOLS, ToyAssumptions, load_chip, load_model
 from inferlib.papers.erdil2025.shape import cache_values
 
 # Searches try thousands of layouts, which do not explain a cell.
 token_latency, speculative_latency = untraced(search.token_latency), untraced(speculation.speculative_latency)
 best_layout, terms = untraced(decode.best_layout), untraced(decode.terms)
-H100, DEFAULT = load_chip("H100"), economics.DEFAULT
+H100 = load_chip("H100")
 LL = next(protocol for protocol in PROTOCOLS if protocol.name == "LL")
 UNLIMITED = H100.replace(memory_capacity=1e18)  # an H100 with unlimited memory
 DEEPSEEK = load_model("DeepSeek-V3").shape
 
 
-def feed_forward(shape, group, experts, kind, assumptions=DEFAULT):
+def feed_forward(shape, group, experts, kind, assumptions=PRINTED):
     """The all-reduces of a feed-forward block on ``group`` H100s."""
     return m.feed_forward_network(shape, H100, group, experts, kind, assumptions)
 
@@ -37,7 +37,7 @@ def feed_forward(shape, group, experts, kind, assumptions=DEFAULT):
 
 def bytes_and_flop_of_latents(format="fp8"):
     """FLOP that latent attention needs for a byte of cache, and that an H100 has for one, attainable rates."""
-    flop = DEFAULT.flop_per_pair * DEEPSEEK.n_heads * DEEPSEEK.kv_rank
+    flop = PRINTED.flop_per_pair * DEEPSEEK.n_heads * DEEPSEEK.kv_rank
     chip = H100.at(format).capped()
     moved = cache_values(DEEPSEEK) * DEEPSEEK.activation_bytes
     return flop / moved, chip.flops / chip.memory_bandwidth
@@ -48,8 +48,8 @@ def arithmetic_until():
 
     Weights at 8 bits multiply at the 8-bit rate; reading them is shared by the batch and left out.
     """
-    weights = sum(m.flop_per_token(DEEPSEEK, 0, DEFAULT))
-    each = sum(m.flop_per_token(DEEPSEEK, 1, DEFAULT)) - weights
+    weights = sum(m.flop_per_token(DEEPSEEK, 0, PRINTED))
+    each = sum(m.flop_per_token(DEEPSEEK, 1, PRINTED)) - weights
     eight, sixteen = (H100.at(format).capped() for format in ("fp8", "bf16"))
     cache = cache_values(DEEPSEEK) * DEEPSEEK.activation_bytes * DEEPSEEK.n_layers / sixteen.memory_bandwidth
     return weights / eight.flops / (cache - each / sixteen.flops)
@@ -166,7 +166,7 @@ def literal_and_coded():
     """Fastest Llama 3 70B at 8 bits: equations as printed; the notebook without 1D layouts and pipelines."""
     model = load_model("Llama 3 70B 8-bit")
     at = model, H100, np.geomspace(1, 1024, 400)[:, None], np.geomspace(1, 64, 20)
-    coded = DEFAULT.replace(kinds=("2D",), pipelines=0)
+    coded = PRINTED.replace(kinds=("2D",), pipelines=0)
     return tuple(float(1 / token_latency(*at, assumptions=a).min()) for a in (PRINTED_EQUATIONS, coded))
 
 
@@ -185,7 +185,7 @@ def _text_3_6(read):
             load_model("GPT-3").shape, 1.0
         ),
         "all-reduces of a layer (eq. 44)": lambda read: len(
-            m.attention_network(load_model("GPT-3").shape, H100, 64, "2D", DEFAULT)
+            m.attention_network(load_model("GPT-3").shape, H100, 64, "2D", PRINTED)
             + feed_forward(load_model("GPT-3").shape, 64, 1, "2D")
         ),
     }

@@ -7,7 +7,7 @@ import numpy as np
 from book.audit.grading import format_items, reproduces
 from book.papers.erdil2025 import economics
 from book.papers.erdil2025.claims import model as section_3
-from book.papers.erdil2025.claims.model import DEFAULT, H100, UNLIMITED, token_latency
+from book.papers.erdil2025.claims.model import H100, PRINTED, UNLIMITED, token_latency
 from inferlib.papers.erdil2025.equations import model as m
 from inferlib.papers.erdil2025.records import Cut, load_model
 
@@ -100,9 +100,9 @@ def capacity_matters(name, pipeline):
 
 def _transfers(read):
     shape, stages = load_model("Llama 3 70B").shape, 5
-    split = section_3.terms(shape, H100, Cut(float(stages), kind="1D"), 40, 50, 0, 1, DEFAULT)
+    split = section_3.terms(shape, H100, Cut(float(stages), kind="1D"), 40, 50, 0, 1, PRINTED)
     hops = next(stage["pipeline"] for stage in split if "pipeline" in stage)
-    one = m.stage_network(shape, H100, 40 / stages, DEFAULT).time(50 / stages)
+    one = m.stage_network(shape, H100, 40 / stages, PRINTED).time(50 / stages)
     return stages - hops / one
 
 
@@ -144,12 +144,12 @@ def _parallelism(read, holds):
     )
     batches = table_2_batches()
     spread = {
-        name: batches[name] / (DEFAULT.expert_threshold * m.sparsity(load_model(name).shape, DEFAULT))
+        name: batches[name] / (PRINTED.expert_threshold * m.sparsity(load_model(name).shape, PRINTED))
         for name in ("Mixtral 8x22B", "GPT-4")
     }
     always, rule = (
         token_latency(load_model("DeepSeek-V3"), H100, 14, 1, assumptions=a, pipeline=False)
-        for a in (DEFAULT.replace(expert_threshold=0), DEFAULT)
+        for a in (PRINTED.replace(expert_threshold=0), PRINTED)
     )
     holds(
         "experts are spread whenever GPUs are fewer than experts",

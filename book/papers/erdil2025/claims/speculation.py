@@ -6,7 +6,7 @@ from book.audit.explanations import named
 from book.audit.grading import WithNote, format_items, reproduces
 from book.papers.erdil2025 import economics, program
 from book.papers.erdil2025.claims.economics import SEVENTY, drafting_gains
-from book.papers.erdil2025.claims.model import DEFAULT, H100, token_latency
+from book.papers.erdil2025.claims.model import H100, PRINTED, token_latency
 from book.papers.erdil2025.claims.parallel import at_cost
 from book.papers.erdil2025.readings import TABLE_5
 from inferlib.equation import untraced
@@ -16,8 +16,8 @@ from inferlib.papers.erdil2025.records import load_model
 
 @untraced
 def _negligible(read):
-    small = sum(m.flop_per_token(load_model(economics.DRAFT).shape, 0, DEFAULT))
-    share = {n: small / sum(m.flop_per_token(load_model(n).shape, 0, DEFAULT)) for n in economics.SPECULATED}
+    small = sum(m.flop_per_token(load_model(economics.DRAFT).shape, 0, PRINTED))
+    share = {n: small / sum(m.flop_per_token(load_model(n).shape, 0, PRINTED)) for n in economics.SPECULATED}
     setting, point = economics.settings()["Table 3", SEVENTY]
     at = point(economics.curve(**setting))
     drafting = at.gamma * token_latency(load_model(economics.DRAFT), H100, at.n_gpu, at.batch)

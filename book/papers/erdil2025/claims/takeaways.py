@@ -9,7 +9,7 @@ from book.audit.explanations import inputs, named
 from book.audit.grading import WithNote, format_items, reproduces
 from book.papers.erdil2025 import economics
 from book.papers.erdil2025.claims.economics import SEVENTY, fastest, halvings, most_with_drafts
-from book.papers.erdil2025.claims.model import DEFAULT, H100, LL, UNLIMITED, best_layout, terms, token_latency
+from book.papers.erdil2025.claims.model import H100, LL, PRINTED, UNLIMITED, best_layout, terms, token_latency
 from book.papers.erdil2025.claims.toy import exponents, speed_up
 from inferlib.papers.erdil2025.equations import model as m
 from inferlib.papers.erdil2025.records import Cut, computing_at, load_chip, load_model
@@ -32,8 +32,8 @@ def _abstract(read, holds):
             better = better.replace(peaks={format: 2 * peak for format, peak in H100.peaks.items()})
         before, after = (token_latency(model, chip, *at, pipeline=False) for chip in (H100, better))
         saved[name] = 1 - after / before
-    quick = DEFAULT.replace(t_kernel=2e-6)
-    before, after = (token_latency(model, H100, 24, 1, assumptions=a) for a in (DEFAULT, quick))
+    quick = PRINTED.replace(t_kernel=2e-6)
+    before, after = (token_latency(model, H100, 24, 1, assumptions=a) for a in (PRINTED, quick))
     saved["launches"] = 1 - after / before
     holds(
         "arithmetic, memory bandwidth, network bandwidth and latency all matter",
@@ -50,7 +50,7 @@ def latency_share(chip):
     curve = economics.curve(SEVENTY, chip)
     at, shape = economics.fastest(curve), load_model(SEVENTY).shape
     cut = Cut(at.stages, at.scale_down, at.kind)
-    split = terms(shape, computing_at(load_chip(chip), shape), cut, at.n_gpu, at.batch, 0, 1, DEFAULT)
+    split = terms(shape, computing_at(load_chip(chip), shape), cut, at.n_gpu, at.batch, 0, 1, PRINTED)
     found = {name: part for stage in split for name, part in stage.items()}
     waiting = found.pop("kernel launch") + found.pop("collective latency")
     others = [sum(part.values()) if isinstance(part, dict) else part for part in found.values()]

@@ -12,7 +12,7 @@ from book.papers.mazurek2025.derivations import compute_bound_context
 from book.papers.mazurek2025.readings import faster, last_context
 from book.papers.mazurek2025.systems import CONTEXT, MODEL, OWN, READINGS, speed
 from inferlib.papers.mazurek2025 import equations as eq, records
-from inferlib.papers.mazurek2025.records import DEFAULT, load_model, setup, setups
+from inferlib.papers.mazurek2025.records import PRINTED, load_model, setup, setups
 
 _RACK = "12x4 B200"
 
@@ -59,7 +59,7 @@ def _figure_15(read, holds):
     holds(
         "Kimi K2 is slower", all(max(row) <= 1 + 1e-9 for rows in ratios.values() for row in rows.values()),
         f"by up to {1 - worst['capped']:.0%} (literal {1 - worst['literal']:.0%}) over three setups and 8 to 512 a "
-        f"GPU; at 1 a GPU on 4x8 it is {_kimi(1, '4x8 H100', DEFAULT) - 1:.0%} faster",
+        f"GPU; at 1 a GPU on 4x8 it is {_kimi(1, '4x8 H100', PRINTED) - 1:.0%} faster",
         fair="from 8 sequences a GPU on",
     )  # fmt: skip
     more = MODEL.replace(n_routed=kimi.n_routed, name="DeepSeek V3, 384 experts")

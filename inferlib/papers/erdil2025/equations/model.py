@@ -13,7 +13,7 @@ import numpy as np
 
 from inferlib.equation import equation, forbid_override
 from inferlib.ops import ceil, floor, log2, maximum, minimum, sqrt, where
-from inferlib.papers.erdil2025.records import DEFAULT, GPU, Cut, Protocol
+from inferlib.papers.erdil2025.records import GPU, PRINTED, Cut, Protocol
 from inferlib.papers.erdil2025.shape import (
     Shape,
     attention_params,
@@ -38,7 +38,7 @@ def layout_latency(
     batch,
     context,
     new_tokens,
-    assumptions=DEFAULT,
+    assumptions=PRINTED,
 ):
     """Time of one pass: launches and network, then the longer of reading and multiplying, which overlap.
 
@@ -58,7 +58,7 @@ def layout_latency(
     return waiting + maximum(reading, multiplying)
 
 
-def layout_terms(shape, chip, cut, n_gpu, batch, context, new_tokens, assumptions=DEFAULT, *, split=False):
+def layout_terms(shape, chip, cut, n_gpu, batch, context, new_tokens, assumptions=PRINTED, *, split=False):
     """Seconds of each part of equation 29: waiting, reading, multiplying.
 
     With ``split``, for plain numbers only, latency and bandwidth of the collectives are separate terms.
@@ -84,7 +84,7 @@ class Stage(SimpleNamespace):
         return Stage(**{name: v[..., chosen] if np.ndim(v) else v for name, v in vars(self).items()})
 
 
-def one_stage(shape, chip, stages, n_gpu, batch, context, new_tokens, assumptions=DEFAULT):
+def one_stage(shape, chip, stages, n_gpu, batch, context, new_tokens, assumptions=PRINTED):
     """One of ``stages`` pipeline stages: its GPUs, tokens and traffic, whatever the scale-down of attention."""
     group = n_gpu / stages
     micro = batch / stages
@@ -109,7 +109,7 @@ def one_stage(shape, chip, stages, n_gpu, batch, context, new_tokens, assumption
     )
 
 
-def work(shape, stage, scale_down, assumptions=DEFAULT):
+def work(shape, stage, scale_down, assumptions=PRINTED):
     """Seconds of reading and of multiplying in a stage, by part; they overlap."""
     layers = shape.n_layers
     attention, moved = attention_bytes(shape, stage.group / scale_down, assumptions)
@@ -134,12 +134,12 @@ def network_time(shape, stage, network):
 # What GPUs do for one layer: launches, arithmetic, reading
 
 
-def launches(shape, assumptions=DEFAULT):
+def launches(shape, assumptions=PRINTED):
     """Seconds spent launching kernels in all layers (equation 30's first term)."""
     return shape.n_layers * assumptions.kernels * assumptions.t_kernel
 
 
-def flop_per_token(shape, context, assumptions=DEFAULT):
+def flop_per_token(shape, context, assumptions=PRINTED):
     """FLOP for one token: of the feed-forward blocks, of attention over the context, and of what scale-down repeats."""
     spread = shape.flop_per_weight * feed_forward_params(shape) / sparsity(shape, assumptions)
     width = shape.kv_rank if shape.latent else shape.head_dim
@@ -148,13 +148,13 @@ def flop_per_token(shape, context, assumptions=DEFAULT):
     return spread, pairs, shape.flop_per_weight * (attention_params(shape) + tables * embedding_params(shape))
 
 
-def sparsity(shape, assumptions=DEFAULT):
+def sparsity(shape, assumptions=PRINTED):
     """Experts for every active one: s of equation 21."""
     exact = maximum(shape.n_experts / shape.n_active, 1)
     return floor(exact) if assumptions.whole_sparsity else exact
 
 
-def expert_groups(shape, group, micro, assumptions=DEFAULT):
+def expert_groups(shape, group, micro, assumptions=PRINTED):
     """Degree of expert parallelism on a stage's ``group`` of GPUs: the highest, or one for a small micro-batch."""
     if _dense(shape):
         return 1
@@ -162,7 +162,7 @@ def expert_groups(shape, group, micro, assumptions=DEFAULT):
     return where(micro < enough, 1, minimum(group, shape.n_experts))
 
 
-def experts_used(shape, tokens, assumptions=DEFAULT):
+def experts_used(shape, tokens, assumptions=PRINTED):
     """Share of the experts that some tokens of a micro-batch use: 1 - (1 - 1/s)^tokens (in equation 22)."""
     return 1 if _dense(shape) else 1 - (1 - 1 / sparsity(shape, assumptions)) ** tokens
 
@@ -172,7 +172,7 @@ def _dense(shape):
     return isinstance(shape.n_experts, (int, float)) and shape.n_experts == 1
 
 
-def traffic(shape, rows, columns, ranks, assumptions=DEFAULT):
+def traffic(shape, rows, columns, ranks, assumptions=PRINTED):
     """Bytes of inputs and outputs that a multiplication on ``ranks`` GPUs moves per token, over all of them.
 
     Cut into tiles of the best shape, the copies of inputs and of outputs multiply to ``ranks``.
@@ -187,7 +187,7 @@ def traffic(shape, rows, columns, ranks, assumptions=DEFAULT):
     return shape.activation_bytes * (inputs * columns + outputs * rows)
 
 
-def attention_bytes(shape, ranks, assumptions=DEFAULT):
+def attention_bytes(shape, ranks, assumptions=PRINTED):
     """Bytes that attention's matrices move in a layer: the weights', and the inputs' and outputs' per token."""
     width = shape.n_heads * shape.head_dim
     latent = shape.kv_rank + shape.q_rank if shape.latent else 0
@@ -203,7 +203,7 @@ def attention_bytes(shape, ranks, assumptions=DEFAULT):
     return weights, sum(traffic(shape, *matrix, ranks, assumptions) for matrix in matrices)
 
 
-def feed_forward_bytes(shape, group, experts, assumptions=DEFAULT):
+def feed_forward_bytes(shape, group, experts, assumptions=PRINTED):
     """Bytes that all experts of a layer move when all are used: the weights', and inputs' and outputs' per token."""
     weights = shape.weight_bytes * feed_forward_params(shape) / shape.n_layers
     each = traffic(shape, shape.d_model, shape.d_ff, _ranks_of_expert(group, experts), assumptions)
@@ -211,7 +211,7 @@ def feed_forward_bytes(shape, group, experts, assumptions=DEFAULT):
     return weights, matrices * each / sparsity(shape, assumptions)
 
 
-def cache_bytes(shape, context, micro, batch, assumptions=DEFAULT):
+def cache_bytes(shape, context, micro, batch, assumptions=PRINTED):
     """Bytes of cache that one stage's micro-batch reads, times the stages that share it."""
     sequences = batch if assumptions.cache_read_per_stage else micro
     return _cache_of(shape, context, sequences)
@@ -221,7 +221,7 @@ def _cache_of(shape, context, sequences):
     return shape.n_layers * cache_values(shape) * shape.activation_bytes * context * sequences
 
 
-def capacity_needed(shape, context, micro, batch, assumptions=DEFAULT):
+def capacity_needed(shape, context, micro, batch, assumptions=PRINTED):
     """Bytes that weights and cache take, as the notebook's capacity test counts them."""
     tables = 2 if assumptions.embedding_multiplied else 1
     weights = attention_params(shape) + feed_forward_params(shape) + tables * embedding_params(shape)
@@ -286,7 +286,7 @@ def span(chip, gpus, kind):
     return (gpus, nodes, doublings) if kind == "1D" else (sqrt(gpus), sqrt(nodes), doublings / 2)
 
 
-def collectives(chip, cut, sizes, passes, assumptions=DEFAULT):
+def collectives(chip, cut, sizes, passes, assumptions=PRINTED):
     """One collective for each tensor of ``sizes`` bytes per token; free where a single GPU takes part.
 
     ``cut`` is ranks, nodes and doublings of the nodes; ``passes`` is ``ALL_REDUCE`` or ``ONE_WAY``.
@@ -304,7 +304,7 @@ def collectives(chip, cut, sizes, passes, assumptions=DEFAULT):
     return [Collective(tuple(fixed), per_byte * size, shares) for size in sizes]
 
 
-def attention_network(shape, chip, gpus, kind, assumptions=DEFAULT):
+def attention_network(shape, chip, gpus, kind, assumptions=PRINTED):
     """The all-reduces of one layer's attention."""
     a = shape.activation_bytes
     cut = span(chip, gpus, kind)
@@ -319,7 +319,7 @@ def _ranks_of_expert(group, experts):
     return maximum(1, group / maximum(1, experts))
 
 
-def feed_forward_network(shape, chip, group, experts, kind, assumptions=DEFAULT):
+def feed_forward_network(shape, chip, group, experts, kind, assumptions=PRINTED):
     """The all-reduces of one layer's feed-forward block, or of its experts in a number of groups."""
     a = shape.activation_bytes
     cut = span(chip, _ranks_of_expert(group, experts), kind)
@@ -330,13 +330,13 @@ def feed_forward_network(shape, chip, group, experts, kind, assumptions=DEFAULT)
     return collectives(chip, cut, [a * share * width for width in reduced], ALL_REDUCE, assumptions)
 
 
-def other_networks(shape, chip, stage, kind, assumptions=DEFAULT):
+def other_networks(shape, chip, stage, kind, assumptions=PRINTED):
     """The collectives of one layer besides attention's: feed-forward block, and both all-to-alls of a sparse layer."""
     network = feed_forward_network(shape, chip, stage.group, stage.experts, kind, assumptions)
     return network + dispatches(shape, chip, stage.group, stage.experts, assumptions)
 
 
-def dispatches(shape, chip, group, experts, assumptions=DEFAULT):
+def dispatches(shape, chip, group, experts, assumptions=PRINTED):
     """All all-to-alls of a layer, to the experts and back, taken together; none in a dense one."""
     if _dense(shape):
         return []
@@ -348,7 +348,7 @@ def dispatches(shape, chip, group, experts, assumptions=DEFAULT):
     return [Collective(tuple(times * fixed for fixed in one.fixed), times * one.per_token, one.shares)]
 
 
-def stage_network(shape, chip, group, assumptions=DEFAULT):
+def stage_network(shape, chip, group, assumptions=PRINTED):
     """The transfer from one pipeline stage to the next: two ranks in two nodes."""
     ranks = 2
     # A tensor cut in two, of which each rank needs the other's half, moves half its bytes; a transfer moves all.
