@@ -9,7 +9,7 @@ from facts import by_hand, from_table, refused
 from inferlib import load_chip  # noqa: F401, by_hand.tsv
 from tokenprice import Question, ask, change, decide, launch, simulate
 from tokenprice.formatting import format_layout
-from tokenprice.question import given
+from tokenprice.question import parse_options
 
 CASES = tomllib.loads((Path(__file__).parent / "launches.toml").read_text("utf-8"))
 COMMANDS = [case for engine in launch.ENGINES for case in CASES[engine]]
@@ -20,7 +20,7 @@ LOAD = {"prompt_tokens": 1024, "output_tokens": 512}
 
 def asked(case):
     load = {} if "prompt_tokens" in case["is"] else LOAD
-    return Question(**given({"model": case["command"], "machine": case["machine"], **load})[0])
+    return Question(**parse_options({"model": case["command"], "machine": case["machine"], **load})[0])
 
 
 @pytest.mark.parametrize("case", COMMANDS, ids=lambda case: case["from"])
@@ -50,7 +50,7 @@ def test_the_command_of_a_layout_reads_back_to_it(case, engine):
     command, _, settings = text.partition("  # extra.yml: ")
     if settings:  # as a reader would write it
         command = "\n".join(["cat > extra.yml <<EOF", *settings.split("; "), "EOF", command])
-    back = Question(**given({"model": command, "machine": q.machine, **LOAD})[0])
+    back = Question(**parse_options({"model": command, "machine": q.machine, **LOAD})[0])
     for name in ("machine", "max_num_seqs", "max_num_batched_tokens", "draft_tokens", "acceptance_length"):
         assert getattr(back, name) == getattr(q, name), text
     assert back.formats == q.formats and str(back.resolved_layout) == str(q.resolved_layout), text
@@ -76,7 +76,7 @@ DRAFTS = "vllm serve Qwen/Qwen3-Next-80B-A3B-Instruct -tp 4 --speculative-config
 
 
 def q(command, machine="2x H100", **more):
-    return Question(**given({"model": command, "machine": machine, **more})[0])
+    return Question(**parse_options({"model": command, "machine": machine, **more})[0])
 
 
 test_a_flag_means_what_its_engine_means = by_hand("test_a_flag_means_what_its_engine_means", globals())

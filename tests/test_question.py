@@ -25,7 +25,7 @@ from tokenprice.calibration import checkpoint_formats  # noqa: F401, by_hand.tsv
 from tokenprice.deployment import decode_step, layouts
 from tokenprice.formatting import format_layout
 from tokenprice.parsing import parse_layout, parse_machine
-from tokenprice.question import given, group_of
+from tokenprice.question import group_of, parse_options
 from tokenprice.terminal import as_option, main
 
 MODELS = (
@@ -307,7 +307,7 @@ def test_of_prices_the_lowest_its_seller_and_the_highest_count():
 def test_a_chip_of_ones_own_has_a_price_too():
     mine = load_chip("H100").replace(name="mine")
     asked = {"model": L8, "machine": "8x mine", "prices": {"mine": 2}}
-    assert given(asked, {"mine": mine})[0]["price"] == 2
+    assert parse_options(asked, {"mine": mine})[0]["price"] == 2
 
 
 PAID = Question(L8, "H100", price="2-4", electricity=0.10, pue=1.3, paid_hours_used="50%")

@@ -24,8 +24,8 @@ from tokenprice.formatting import (
     values,
 )
 from tokenprice.predictors import KERNELS
-from tokenprice.question import Question, given, list_fields, merged, recorded
-from tokenprice.request import Request, closed_loop, decode_step, most_running
+from tokenprice.question import Question, list_fields, merge_options, parse_options, trace_notes
+from tokenprice.request import Request, closed_loop, most_running, step_of_requests
 from tokenprice.signatures import AskOptions
 from tokenprice.uncertainty import load_calibration, step_interval
 
@@ -262,11 +262,11 @@ class Answer(Screen):
             "layer_formats": {part: format_dtype(f) for part, f in (kept or {}).items()},
         }
         if self.feasible:
-            rent = q.hourly(self.machine.chip)
+            rent = q.chip_hour_cost(self.machine.chip)
             hourly = self.fleet.dollars_per_hour if self.fleet else rent and rent * self.machine.count
             if (r := self.request) and r.prefill_machine and r.prefill_replicas:
                 reads = r.prefill_replicas * r.prefill_machine.count
-                hourly = hourly + reads * r.read_rate if hourly and r.read_rate else None
+                hourly = hourly + reads * r.prefill_price if hourly and r.prefill_price else None
             found |= values(self, "seconds", "low", "high", "confidence", "speed", "batch", "bottleneck")
             found |= values(self, "usd_per_million", "speedup_if_doubled", "narrower", "max_sequences")
             low, high = self.price_interval
@@ -365,7 +365,7 @@ class Answer(Screen):
         return rows
 
     def _log(self):
-        """Say what an engine's log should say at its start."""
+        """Describe the KV cache size that the engine's log should print at its start."""
         low, here, high = (format_number(float(f"{n:.3g}")) for n in self.cache_tokens)
         times = f"{format_number(self.cache_tokens[1] / self.max_model_len)} times {self.max_model_len:,.0f}"
         each = " in each copy" if self.question.deployment.layout.dp > 1 else ""
@@ -468,7 +468,9 @@ def ask(
         if machine is not None or options:
             raise ValueError("give a Question or words, not both: options beside a Question have no effect")
     else:
-        fields, notes, launched = given(merged({"model": question, "machine": machine}, options), chips)
+        fields, notes, launched = parse_options(
+            merge_options({"model": question, "machine": machine}, options), chips
+        )
         question = Question(**fields)
     question.needs_machine()
     if measured is not None and by != KERNELS:
@@ -499,7 +501,8 @@ def ask_kernel_model(question, simulated=True):
     copies = question.resolved_layout.lanes if question.request_rate else 1
     if unfit := _unfit(question, question.deployment, copies):
         return _no_answer(question, *unfit)
-    if question.reader and (unfit := _unfit(question.replace(output_tokens=1, trace=None), question.reader)):
+    prefill = question.prefill_deployment
+    if prefill and (unfit := _unfit(question.replace(output_tokens=1, trace=None), prefill)):
         return _no_answer(question, *unfit, apart=True)
     answer = _request_answer(question, simulated) if question.is_request else _step_answer(question)
     broken = answer.feasible and invariants.of_answer(answer)
@@ -523,7 +526,7 @@ def _step_answer(question):
 def _request_answer(question, simulated):
     """Answer a question about requests: those that arrive at a fleet, or those of users who ask again."""
     running = most_running(question)
-    step = decode_step(question, running)
+    step = step_of_requests(question, running)
     if not step.feasible:
         return _no_answer(question, step.status, step.reason)
     fleet = disaggregated = None
@@ -569,7 +572,7 @@ def _remarks(question, request, fleet):
     if question.output_tokens == 1:
         remarks += (REMARKS["one"],)
     if question.trace is not None:
-        remarks += recorded(question, request.cached_tokens)
+        remarks += trace_notes(question, request.cached_tokens)
     return remarks
 
 
@@ -588,7 +591,7 @@ def _fleets(question, simulated):
     """Return the fleet of a question, and the fleet with disaggregated prefill for comparison (or None)."""
     fleet = queueing.fleet(question, machines=question.replicas, simulated=simulated)
     bandwidth = question.machine.chip.scale_out_bandwidth
-    if question.reader or question.replicas or not simulated or bandwidth is None:
+    if question.prefill_deployment or question.replicas or not simulated or bandwidth is None:
         return fleet, None
     return fleet, queueing.fleet(question.replace(prefill_machine=question.machine), simulated=False)
 
@@ -600,7 +603,7 @@ def _overload_reason(question):
         return "no number of machines has a steady state"
     kinds = (
         (question.replicas, fleet.replicas, fleet.server, "machine"),
-        (question.prefill_replicas, fleet.prefill_replicas, fleet.server_that_reads, "prefill machine"),
+        (question.prefill_replicas, fleet.prefill_replicas, fleet.prefill_server, "prefill machine"),
     )
     load, machines, least, name = max(
         (server.load(question.request_rate / machines), machines, least, name)

@@ -15,7 +15,7 @@ from tokenprice.deployment import fewest_experts, heads
 from tokenprice.formatting import Screen, format_layout, format_time, values
 from tokenprice.prefill import PrefillProfile
 from tokenprice.question import question_and_slo
-from tokenprice.request import closed_loop, decode_step, most_running, request_of
+from tokenprice.request import closed_loop, most_running, request_of, step_of_requests
 from tokenprice.signatures import ChangeOptions
 from tokenprice.uncertainty import step_interval
 
@@ -57,7 +57,7 @@ class Resource(NamedTuple):
     kernels: tuple = ()
     engine: tuple = ()
 
-    def made(self, chip, operators, engine, by):
+    def improve(self, chip, operators, engine, by):
         """Return chip, operators and engine with ``by`` times as much of it, or as little."""
         factor = by if self.better == "more" else 1 / by
         changed = dict.fromkeys(LINKS, self.links) | dict.fromkeys(KERNELS, self.kernels)
@@ -80,11 +80,11 @@ RESOURCES = (
 )
 
 
-def improved(served, resource, by):
+def improved(deployment, resource, by):
     """Return a deployment with one resource improved by a factor."""
-    at = served.machine
-    chip, operators, engine = resource.made(at.chip, served.operators, served.software, by)
-    return served.replace(machine=System(chip, at.count, at.domain), operators=operators, engine=engine)
+    at = deployment.machine
+    chip, operators, engine = resource.improve(at.chip, deployment.operators, deployment.software, by)
+    return deployment.replace(machine=System(chip, at.count, at.domain), operators=operators, engine=engine)
 
 
 def _times(record, factor, names):
@@ -147,9 +147,7 @@ class Changes(Screen):
         return first, lines, [f"Caution: {caution}." for caution in self.warnings]
 
 
-def change(
-    question, machine=None, /, promise=None, *, chips=None, **options: Unpack[ChangeOptions]
-) -> Changes:
+def change(question, machine=None, /, slo=None, *, chips=None, **options: Unpack[ChangeOptions]) -> Changes:
     """Find the factor by which each resource alone would have to change for a step or a request to meet a target.
 
     The kernel model is asked again with one resource of chip, operators or engine improved, until the target is met;
@@ -161,7 +159,7 @@ def change(
         A decode step, or users who ask again, with prompts of the mean length. Options as for :func:`tokenprice.ask`,
         including the target.
     machine : str, Accelerator or System
-    promise : SLO
+    slo : SLO
         TPOT, or dollars for a million output tokens of a full machine: one of them.
     chips : Mapping, optional
         Chips of your own by name.
@@ -184,24 +182,28 @@ def change(
     >>> found["memory bandwidth"].factor > 1, found["arithmetic peak"].factor is None
     (True, True)
     """
-    q, promise = question_and_slo(question, machine, promise, options, chips)
+    q, slo = question_and_slo(question, machine, slo, options, chips)
     if q.request_rate or q.prefill_machine or q.draft_tokens is not None:
         raise ValueError(
             "change is about a step, or users who ask again, on one machine: "
             "leave out request_rate, prefill_machine and draft_tokens"
         )
-    if promise.ttft or promise.percentiles or (promise.tpot is None) == (promise.usd_per_million is None):
+    if slo.ttft or slo.percentiles or (slo.tpot is None) == (slo.usd_per_million is None):
         raise ValueError("give exactly one target: tpot, or usd_per_million")
-    dollars = promise.tpot is None
-    target = promise.usd_per_million if dollars else promise.tpot
+    dollars = slo.tpot is None
+    target = slo.usd_per_million if dollars else slo.tpot
     if dollars and q.price_per_chip_hour is None:
         raise ValueError(f"no price of {q.machine.chip.name} is known: give price, in dollars per chip-hour")
     running = most_running(q) if q.is_request else q.workload.batch
-    now = decode_step(q, max(running, 1)) if q.is_request else q.deployment.step(running, q.workload.context)
+    now = (
+        step_of_requests(q, max(running, 1))
+        if q.is_request
+        else q.deployment.step(running, q.workload.context)
+    )
     if running < 1 or not now.feasible:
         raise ValueError(f"no time: {now.status}: {now.reason or 'no room for one user'}")
     request = q.is_request and closed_loop(q, now, running)
-    served = q.deployment.unlimited()  # it fits in memory
+    deployment = q.deployment.unlimited()  # it fits in memory
 
     def value(other):
         if request:
@@ -214,10 +216,10 @@ def change(
             else seconds
         )
 
-    start = value(served)
+    start = value(deployment)
     unit = "$" if dollars else "s"
     found = [
-        _change(one, start, target, lambda by, r=one: value(improved(served, r, by)), unit)
+        _change(one, start, target, lambda by, r=one: value(improved(deployment, r, by)), unit)
         for one in RESOURCES
     ]
     if dollars:
@@ -275,12 +277,12 @@ def _chips(q, target, start, value, unit):
     """Find the number of chips nearest to the current one that meets the target, in a layout of the same kind."""
     answers = {}
     system = q.machine
-    served = q.deployment
-    for count, other in _sizes(served):
-        made = served.replace(machine=System(system.chip, count), layout=other)
+    deployment = q.deployment
+    for count, other in _sizes(deployment):
+        made = deployment.replace(machine=System(system.chip, count), layout=other)
         if not made.layout_error and q.max_sequences(made) >= q.workload.batch:
             answers[count] = (value(made.unlimited()), other)
-    answers[system.count] = (start, served.layout)
+    answers[system.count] = (start, deployment.layout)
     limit = min(answer for answer, _ in answers.values())
     enough = [n for n, (answer, _) in answers.items() if answer <= target]
     if not enough:
@@ -291,7 +293,7 @@ def _chips(q, target, start, value, unit):
     return Change(CHIPS, count / system.count, limit, f"× {count / system.count:.3g}, to {count} ({made})")
 
 
-def _sizes(served):
+def _sizes(deployment):
     """Yield numbers of chips with a layout of the same kind: more copies where there are copies, else wider.
 
     Examples
@@ -308,9 +310,9 @@ def _sizes(served):
     >>> [n for n, _ in sizes("DeepSeek V3", "24x H200", layout="DP24 EP24")]
     [3, 6, 12, 24, 48, 96, 192]
     """
-    model = served.model
-    asked = served.layout
-    whole = int(served.machine.count)
+    model = deployment.model
+    asked = deployment.layout
+    whole = int(deployment.machine.count)
     sizes = [whole // (whole & -whole)]  # its largest odd divisor, and doublings of that
     while 2 * sizes[-1] <= MOST_CHIPS:
         sizes.append(2 * sizes[-1])
@@ -338,9 +340,9 @@ def speedup_if_doubled(q, batch, request=None):
 
     It is for a step of ``batch`` sequences; with ``request``, the prefills of other requests between steps count too.
     """
-    served = q.deployment.unlimited()  # the answer has already checked that it fits in memory
-    now = _token(served, q, batch, request)
-    return {r.name: now / _token(improved(served, r, 2), q, batch, request) for r in RESOURCES}
+    deployment = q.deployment.unlimited()  # the answer has already checked that it fits in memory
+    now = _token(deployment, q, batch, request)
+    return {r.name: now / _token(improved(deployment, r, 2), q, batch, request) for r in RESOURCES}
 
 
 def fewer_bits(chip, weights):
@@ -364,18 +366,18 @@ def narrower(q, batch, request=None):
     return {one.weights: now / seconds for one, seconds in zip(less, then, strict=True)}
 
 
-def _token(served, q, batch, request):
-    """TPOT in seconds without drafts; with ``request``, including the prefills of others between steps."""
+def _token(deployment, q, batch, request):
+    """Return the TPOT of a deployment without drafts; with ``request``, including others' prefills between steps."""
     if request is None:
-        return served.replace(draft_tokens=None).step(batch, q.workload.context).total
-    return _request(served, q, batch, request).tpot
+        return deployment.replace(draft_tokens=None).step(batch, q.workload.context).total
+    return _request(deployment, q, batch, request).tpot
 
 
-def _request(served, q, batch, request):
-    """The same request on another deployment, with prompts of the mean length."""
-    step = served.replace(draft_tokens=None).step(batch, q.workload.context)
-    profile = PrefillProfile.of(served, float(request.prompt_tokens), float(request.cached_tokens))
+def _request(deployment, q, batch, request):
+    """Return a request on another deployment, with all prompts of the mean length."""
+    step = deployment.replace(draft_tokens=None).step(batch, q.workload.context)
+    profile = PrefillProfile.of(deployment, float(request.prompt_tokens), float(request.cached_tokens))
     return request_of(
-        served, step, profile, request.output_tokens, request.concurrency, price=request.price_per_chip_hour,
+        deployment, step, profile, request.output_tokens, request.concurrency, price=request.price_per_chip_hour,
         utilisation=request.paid_hours_used, arrival_process=request.arrival_process,
     )  # fmt: skip

@@ -113,7 +113,7 @@ class ShardedModel:
         self.layers = deployment.layers
         self.formats = deployment.formats
         self.kv_cache_dtype = deployment.kv_cache_dtype
-        self.served = deployment.served
+        self.kernel_for = deployment.kernel_for
         self.kv_shards = deployment.kv_shards
         self.tp = deployment.layout.tp
         self.pp = deployment.layout.pp

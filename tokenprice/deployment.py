@@ -109,7 +109,7 @@ class Deployment(Record):
             formats=calibration.formats(self.model, self.weights, self.layer_formats),  # of each part
             box=box,  # chips joined by one fast network, or in one box
             layers=whole_layers(self.model),
-            kernels={},  # cache of :meth:`served`
+            kernels={},  # cache of :meth:`kernel_for`
         )
 
     @classmethod
@@ -338,7 +338,7 @@ class Deployment(Record):
 
     @property
     def left(self):
-        """Bytes of a chip left for weights and caches.
+        """Bytes of a chip that the engine leaves for weights and caches.
 
         vLLM and SGLang take a share of all memory, weights and workspace included; TensorRT-LLM takes its share of what
         remains after the weights.
@@ -366,7 +366,7 @@ class Deployment(Record):
 
     @property
     def logits(self):
-        """Logits that vLLM samples to measure its memory: of the most sequences; 0 for other engines."""
+        """Logits of vLLM's memory profile, which samples for as many sequences as may run; 0 for other engines."""
         policy = self.scheduler
         if self.software.name == "compiled" or not policy.rides:
             return 0
@@ -375,7 +375,7 @@ class Deployment(Record):
 
     @property
     def room_if_sorted(self) -> float:
-        """Part of the room for caches that a vLLM leaves which sorts the logits."""
+        """Share of the cache memory that remains in versions of vLLM that sort the logits (see :data:`SORTED`)."""
         more = engine_workspace(1, self.logits, SORTED) - engine_workspace(1, self.logits)
         return max(1 - more / (self.left - self.weights_of_a_chip), 0)
 
@@ -404,7 +404,7 @@ class Deployment(Record):
 
     # --- Kernels
 
-    def served(self, kind, part):
+    def kernel_for(self, kind, part):
         """Return the kernel for a part's matrices, the bytes of a weight, and the chip at the peak of its format."""
         format = self.formats[part]
         if (kind, format) in self.kernels:

@@ -17,7 +17,7 @@ from inferlib.system import System
 from tokenprice import benchmark, calibration, launch
 from tokenprice.ask import Answer, ask_kernel_model
 from tokenprice.formatting import format_number, format_time
-from tokenprice.question import Question, given
+from tokenprice.question import Question, parse_options
 from tokenprice.signatures import AskOptions
 from tokenprice.speculation import acceptance
 from tokenprice.workload import LengthDistribution
@@ -300,7 +300,7 @@ def _asked(command, measured, machine, chips, options):
     notes = ()
     if isinstance(command, Question):
         seen = benchmark.read(_file(measured))
-        said, *_ = given({name: getattr(command, name) for name in command.words()} | options, chips)
+        said, *_ = parse_options({name: getattr(command, name) for name in command.words()} | options, chips)
     else:
         command = _file(command)
         measured = _file(measured)
@@ -312,12 +312,12 @@ def _asked(command, measured, machine, chips, options):
         seen = benchmark.read(measured)
         drafts = {"acceptance_length": seen.load.get("acceptance_length")}
         asked = {"model": command, "machine": machine, **drafts, **options}
-        said, notes, _ = given(asked, chips)
+        said, notes, _ = parse_options(asked, chips)
         if (
             said.get("prompt_tokens") is None and "prompt_tokens" in seen.load
         ):  # so that flags for requests are kept
             lengths = {name: seen.load[name] for name in LENGTHS if name in seen.load}
-            said, notes, _ = given(lengths | asked, chips)
+            said, notes, _ = parse_options(lengths | asked, chips)
         if said.get("draft_tokens") is None and "acceptance_length" not in options:
             said = _without(said, "acceptance_length")
     load = _without(seen.load, "acceptance_length")

@@ -137,7 +137,7 @@ def _loop_facts(question, request, chunks, in_step):
     door += transfer_time(question, request.prompt_tokens)
     lanes = deployment.layout.lanes
     if request.prefill_machine is not None:  # prefill machines do not decode
-        lanes = min(request.prefill_replicas * question.reader.layout.lanes, request.concurrency)
+        lanes = min(request.prefill_replicas * question.prefill_deployment.layout.lanes, request.concurrency)
     read = prefill_until_first_token(deployment, request.prompt.total, chunks)
     reading = chunked_time(request.own_steps, read, step)
     begun = maximum(users / lanes, 1) / request.output_tokens
@@ -149,9 +149,9 @@ def _loop_facts(question, request, chunks, in_step):
             door, lanes, users, request.concurrency, reading, request.output_tokens, step, in_step
         ),
         "tokens": request.throughput(users),
-        "made": request.made,
+        "made": request.max_throughput,
         "received": users * request.output_tokens / request.seconds,
-        "paced": min(paced, request.made) if question.requests_per_user else paced,
+        "paced": min(paced, request.max_throughput) if question.requests_per_user else paced,
     }
 
 
@@ -162,7 +162,7 @@ def _rent(request, fleet):
             sum(number * system.count * usd for system, number, _, usd in fleet.machines) / fleet.request_rate
         )
     system = request.prefill_machine or request.system
-    price = request.read_rate if request.prefill_machine else request.price_per_chip_hour
+    price = request.prefill_price if request.prefill_machine else request.price_per_chip_hour
     seconds = request.fresh_seconds + request.cached_seconds
     prefill = seconds * system.count * price / (request.reading or request.paid_hours_used)
     decode = request.output_seconds * request.system.count * request.price_per_chip_hour

@@ -535,7 +535,7 @@ def command(question, engine):
         return ""
     if question.prefill_machine:
         own = question.replace(prefill_machine=None, prefill_replicas=None)
-        reads = own.replace(machine=question.prefill_machine, layout=question.reader.layout)
+        reads = own.replace(machine=question.prefill_machine, layout=question.prefill_deployment.layout)
         roles = zip((reads, own), table()["roles"][engine], strict=True)
         return "\n".join(f"{command(one, engine)} {role}" for one, role in roles)
     flags, file = written(question, engine)
@@ -571,12 +571,12 @@ def memory_share(question, engine):
     vLLM's is of all memory, and holds all that the engine takes; SGLang's holds weights and KV cache only;
     TensorRT-LLM's is of the memory that the weights leave.
     """
-    served = question.deployment
-    memory = calibration.memory(served.machine.chip)
-    taken = served.left + question.replace(engine=engine).deployment.engine_memory[2]
-    weights = served.weights_of_a_chip
+    deployment = question.deployment
+    memory = calibration.memory(deployment.machine.chip)
+    taken = deployment.left + question.replace(engine=engine).deployment.engine_memory[2]
+    weights = deployment.weights_of_a_chip
     if engine == "sglang":
-        return served.left / memory
+        return deployment.left / memory
     return (taken - weights) / (memory - weights) if engine == "trtllm" else taken / memory
 
 

@@ -80,7 +80,7 @@ class FixedTime(NamedTuple):
 
 def gemm(at, part, inner, outer, many=1, rows=None):
     """Matrix product of some rows (default: all): each weight is read once and multiplied once per row."""
-    kernel, size, chip = at.served("gemm", part)
+    kernel, size, chip = at.kernel_for("gemm", part)
     weights = inner * outer
     flop = FLOP_PER_WEIGHT * weights * (at.rows if rows is None else rows)
     return KernelCall(part, "gemm", kernel, chip, weights * size, flop, inner, many)
@@ -145,7 +145,7 @@ def feed_forward(at, part, block, width, many=1):
 def experts(at, block):
     """Mixture of experts: the router, the routed experts that rows reach (sharded), and the shared expert."""
     yield gemm(at, "router", at.model.d_model, block.n_experts)
-    kernel, size, chip = at.served("experts", "experts")
+    kernel, size, chip = at.kernel_for("experts", "experts")
     stream = block.d_latent or at.model.d_model
     if block.d_latent is not None:  # one projection for all experts, on every chip at 16 bits like the router
         yield gemm(at, "router", at.model.d_model, stream)

@@ -18,7 +18,7 @@ from inferlib.attention import Attention
 from tokenprice import calibration, catalog, parsing, sparse_attention, workload
 from tokenprice.attention import Indexer
 from tokenprice.decode import unsupported_reason
-from tokenprice.question import SLO, Question, recorded
+from tokenprice.question import SLO, Question, trace_notes
 from tokenprice.speculation import with_head
 from tokenprice.uncertainty import new_model
 
@@ -129,16 +129,16 @@ def trace_summary(question, cached) -> dict:
         for group in groups.values()
     )
     return {
-        "trace": Path(question.trace.path).name, "told": recorded(question, cached),
+        "trace": Path(question.trace.path).name, "told": trace_notes(question, cached),
         "prompt": float(question.prompt_tokens), "output": float(question.output_tokens),
         "cached": float(cached), "context": workload.mean_context(question), "longest": question.longest,
-        "varies": workload.squared_cv(question.answers), "answers": question.answers,
+        "varies": workload.squared_cv(question.output_lengths), "answers": question.output_lengths,
         "prefix": None if question.shared_prefix is None else max(workload.support(once)),
         "reads": [[float(f"{n:.6g}") for n in read] for read in reads],
     }  # fmt: skip
 
 
-def page_link(question: Question, promise: SLO | None = None, cached=0.0, **more) -> str:
+def page_link(question: Question, slo: SLO | None = None, cached=0.0, **more) -> str:
     """Return the calculator's address (relative to the book's folder) for a question, or for ``decide`` with an SLO.
 
     ``cached``: tokens of a trace's prompts found in the prefix cache. ``more``: arguments besides the records, such as
@@ -150,10 +150,10 @@ def page_link(question: Question, promise: SLO | None = None, cached=0.0, **more
     'calculator.html#ask?mode=step&batch=8&model=Llama%203%208B&machine=1x%20H100%20SXM'
     """
     # the page has default numbers of its own for fields that are left out
-    alone = {} if question.request_rate or promise else {"concurrency": 1}
-    mode = "decide" if promise else "request"
+    alone = {} if question.request_rate or slo else {"concurrency": 1}
+    mode = "decide" if slo else "request"
     given = {"mode": mode, **alone} if question.is_request else {"mode": "step", "batch": 1}
-    given |= question.words() | (promise.words() if promise else {}) | _beside(question, more)
+    given |= question.words() | (slo.words() if slo else {}) | _beside(question, more)
     for name in given:
         if name in LEFT_OUT and name != "trace":
             raise ValueError(f"no link holds {name}: {LEFT_OUT[name]}")
@@ -161,7 +161,7 @@ def page_link(question: Question, promise: SLO | None = None, cached=0.0, **more
         raise ValueError(
             "no link holds prefill_machine without request_rate: the page has prefill machines in fleets only"
         )
-    if promise is not None and question.concurrency is not None:
+    if slo is not None and question.concurrency is not None:
         raise ValueError("no link holds concurrency for decide: the page finds the users per machine itself")
     if given.pop("trace", ""):
         given["mix"] = _packed(trace_summary(question, cached))

@@ -10,7 +10,7 @@ from inferlib.optional_imports import np
 from inferlib.system import Breakdown
 from inferlib.transformer import Attention
 from tokenprice import workload
-from tokenprice.replica import AROUND
+from tokenprice.replica import LENGTH_SPREAD
 from tokenprice.scheduler import UNSHARED
 from tokenprice.uncertainty import load_calibration
 
@@ -267,11 +267,11 @@ def lane_time(prompt_time, users, output_tokens, lanes, in_step):
     return prompt_time / lanes * interleaved_prefills(own, own, in_step) / own
 
 
-def decode_batch(deployment, running, output_tokens, fresh_tokens, reader=None):
+def decode_batch(deployment, running, output_tokens, fresh_tokens, prefill_deployment=None):
     """Decode batch: :func:`.concurrent_answers` of each copy; all users if prefill is on other machines."""
     lanes = deployment.layout.lanes
     budget = deployment.scheduler.shared_budget
-    if reader is not None or budget is None:
+    if prefill_deployment is not None or budget is None:
         return running
     return lanes * concurrent_answers(running / lanes, output_tokens, fresh_tokens, budget)
 
@@ -280,8 +280,10 @@ def decode_batch(deployment, running, output_tokens, fresh_tokens, reader=None):
 class ClosedLoop:
     """A machine in a closed loop, whose ``running`` users ask again when answered and wait for others' prefills.
 
-    ``prompt_time``: seconds that a prefill adds to the steps; ``own``: seconds of a prefill up to its first token, see
-    :func:`prefill_until_first_token`; ``other``: the same of a prompt ahead, which shares its steps with others.
+    ``step``: seconds of a decode step. ``prompt_time``: seconds that a prefill adds to the steps. ``own``: seconds from
+    the start of a request's own prefill to its first token, see :func:`prefill_until_first_token`; ``other``: seconds
+    of the prefill of a prompt ahead, which shares its steps with decoding sequences. ``door``: seconds of the service
+    before a request reaches the engine.
     ``chunks`` and ``uneven``: see :class:`PrefillProfile`. ``own_steps``: steps that prefill a prompt alone, see
     :meth:`PrefillProfile.steps`. ``most``: answers that a copy decodes at once; None without a token budget. ``lanes``:
     prefills at a time; ``in_step``: copies in lockstep, balanced for ``dp_balance`` steps (0: not balanced).
@@ -319,7 +321,7 @@ class ClosedLoop:
     def alone(self):
         """Probability that no other user decodes while a prompt is prefilled.
 
-        Each of the others waits ``first`` for a token, and decodes for ``answer``.
+        Each of the others waits ``first`` seconds for a first token, and then decodes for ``answer`` seconds.
         """
         others = minimum(self.decoding * self.in_step, self.running) - 1
         answer = (self.output_tokens - 1) * token_time(self.step, self.token_wait)
@@ -328,7 +330,7 @@ class ClosedLoop:
 
     @cached_property
     def steps(self):
-        """Steps of others that delay a first token; a prompt that finds nobody decoding starts at once."""
+        """Decode steps of others that delay a first token: none if no other user decodes, else :data:`STEPS`."""
         return STEPS * (1 - self.alone)
 
     @property
@@ -338,7 +340,7 @@ class ClosedLoop:
 
     @cached_property
     def prefilling(self):
-        """The same without copies that have no user."""
+        """Copies of :attr:`together` that have a user: only these prefill."""
         return minimum(self.together, self.running)
 
     @cached_property
@@ -373,7 +375,7 @@ class ClosedLoop:
 
     @cached_property
     def ahead(self):
-        """The same with the burst."""
+        """Prompts prefilled up to and including the request's own, averaged over the burst and later requests."""
         return prompts_ahead(self.arrival_process.burst, self.group, self.users, self.pack)
 
     @cached_property
@@ -385,7 +387,9 @@ class ClosedLoop:
     def queued(self):
         """Prompts of random arrivals ahead; the burst has none. Long ones are met more often (length-biased)."""
         at_random = (1 - self.arrival_process.burst) * (self.users - self.group)
-        queued = queued_prefills(at_random, self.between, self.steps_per_prompt, self.own_steps, AROUND)
+        queued = queued_prefills(
+            at_random, self.between, self.steps_per_prompt, self.own_steps, LENGTH_SPREAD
+        )
         queued = minimum(self.uneven * queued, at_random)
         if self.most is None:
             return queued
@@ -434,7 +438,7 @@ class ClosedLoop:
 
     @property
     def machine_time(self):
-        """The same; where nobody decodes, its chunks are steps of prompts only."""
+        """Machine time of a prompt in seconds: :attr:`shared_time`, and longer if no other user decodes meanwhile."""
         return self.shared_time + self.alone * (self.own_time - self.prompt_time) / self.pack / self.lanes
 
 

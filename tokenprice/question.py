@@ -56,7 +56,7 @@ REQUEST = (
     "replicas",
 )
 # Fields that decide chooses itself.
-CHOSEN = (
+CHOSEN_BY_DECIDE = (
     "machine",
     "batch",
     "context",
@@ -80,13 +80,13 @@ SERVING = (
     "dp_balance",
 )
 # Fields that mean nothing without another one, with what to do.
-NEEDED = {
+NEEDS_ANOTHER = {
     "pue": ("electricity", "give dollars for a kilowatt-hour"),
     "prefill_replicas": ("prefill_machine", "give both"),
     "replicas": ("request_rate", "say how many requests arrive per second"),
 }
 # Fields that contradict request_rate (open loop), with the reason.
-BESIDE_ARRIVALS = {
+CLOSED_LOOP_ONLY = {
     "concurrency": "belongs to users who ask again, not to request_rate: leave one of them out; the sequences that an "
     "engine runs at most are max_num_seqs",
     "requests_per_user": "belongs to users who ask again: leave it or request_rate out",
@@ -344,8 +344,8 @@ class Question(ParsedRecord):
             raise ValueError("model is missing: a name such as 'Llama 3.3 70B', or the path of a config.json")
         super().__post_init__()
         if self.trace is not None:
-            self._record()
-        for name, (other, told) in NEEDED.items():
+            self._read_trace()
+        for name, (other, told) in NEEDS_ANOTHER.items():
             if getattr(self, name) is not None and getattr(self, other) is None:
                 raise ValueError(f"{name} belongs to {other}: {told}")
         price = self.price or (self.machine and self.machine.chip.price)
@@ -380,7 +380,7 @@ class Question(ParsedRecord):
         if not request and served:
             raise ValueError(f"{served[0]} belongs to a request: give prompt_tokens and output_tokens")
         if self.request_rate is not None:
-            for name, why in BESIDE_ARRIVALS.items():
+            for name, why in CLOSED_LOOP_ONLY.items():
                 if getattr(self, name):
                     raise ValueError(f"{name} {why}")
         elif self.prefill_machine and (self.requests_per_user or self.fixed_lengths):
@@ -399,7 +399,7 @@ class Question(ParsedRecord):
         price = options.get("price")
         if isinstance(price, str) and re.fullmatch(r"[^-]+-[^-]*\d[^-]*", price):
             low, _, high = price.partition("-")
-            options = merged(options | {"price": low}, {"price_max": high})
+            options = merge_options(options | {"price": low}, {"price_max": high})
         return super().parse(options)
 
     def _check_cached(self, prompts):
@@ -424,7 +424,7 @@ class Question(ParsedRecord):
         if not isinstance(shared, workload.LengthDistribution) and shared > min(held):
             raise ValueError(f"shared_prefix is {shared:g}, but must be a part of cached, {min(held):g}")
 
-    def _record(self):
+    def _read_trace(self):
         """Set prompt and output lengths from the trace, and its request rate unless one is given."""
         for name, found in (("prompt_tokens", self.trace.prompt), ("output_tokens", self.trace.output)):
             if getattr(self, name) not in (None, found):
@@ -459,12 +459,12 @@ class Question(ParsedRecord):
             return Workload(users, workload.mean_context(self), weights, cache)
         return Workload(self.batch or 1, 4096 if self.context is None else self.context, weights, cache)
 
-    def step(self) -> "Question":
+    def as_step(self) -> "Question":
         """The decode step of this question: one sequence for each user, at the mean context.
 
         Examples
         --------
-        >>> Question("Llama 3 70B", "8x H100", prompt_tokens="2k", output_tokens=200, concurrency=32).step().words()
+        >>> Question("Llama 3 70B", "8x H100", prompt_tokens="2k", output_tokens=200, concurrency=32).as_step().words()
         {'model': 'Llama 3 70B', 'machine': '8x H100 SXM', 'batch': 32, 'context': 2148}
         """
         lost = dict.fromkeys((*REQUEST, *SERVING))
@@ -477,8 +477,11 @@ class Question(ParsedRecord):
         return self.on(self.needs_machine(), self.layout)
 
     @cached_property
-    def reader(self) -> Deployment | None:
-        """The deployment of separate prefill machines, or None; equal machines of a fleet have the same layout."""
+    def prefill_deployment(self) -> Deployment | None:
+        """The deployment on separate prefill machines; None if the decode machine prefills.
+
+        Prefill machines of a fleet that equal its decode machines have the same layout.
+        """
         if self.prefill_machine is None:
             return None
         same = self.request_rate and self.prefill_machine == self.machine
@@ -486,8 +489,8 @@ class Question(ParsedRecord):
 
     @property
     def prefills(self) -> Deployment:
-        """The deployment that prefills: the separate one, or the same that decodes."""
-        return self.reader or self.deployment
+        """The deployment that prefills: on separate prefill machines, or the one that decodes too."""
+        return self.prefill_deployment or self.deployment
 
     def on(self, machine, layout=None) -> Deployment:
         """Deploy the model on a machine: layout (default: chosen), formats, engine and scheduler as in the question."""
@@ -518,7 +521,7 @@ class Question(ParsedRecord):
         return workload.prefill_chunks(self.prompt_tokens, self.cached or 0, budget)
 
     @cached_property
-    def answers(self) -> tuple:
+    def output_lengths(self) -> tuple:
         """Equally likely output lengths: as given, else geometric in an open loop and fixed in a closed loop."""
         if self.trace is not None:
             return workload.parts(self.trace.output.support)
@@ -534,9 +537,9 @@ class Question(ParsedRecord):
             return self.workload.context
         if self.trace is not None:
             return self.trace.longest
-        return max(workload.support(self.prompt_tokens)) + max(self.answers)
+        return max(workload.support(self.prompt_tokens)) + max(self.output_lengths)
 
-    def hourly(self, chip, price=None) -> float | None:
+    def chip_hour_cost(self, chip, price=None) -> float | None:
         """Dollars per chip-hour, with electricity at rated power; None if no price is known.
 
         The question's ``price`` is for its machine's chip; a prefill machine of another chip has its own price.
@@ -552,12 +555,12 @@ class Question(ParsedRecord):
     @property
     def price_per_chip_hour(self) -> float | None:
         """Dollars per used chip-hour: price over utilisation; None if no price is known."""
-        price = self.price if self.machine is None else self.hourly(self.machine.chip)
+        price = self.price if self.machine is None else self.chip_hour_cost(self.machine.chip)
         return None if price is None else price / (self.paid_hours_used or 1)
 
     def price_ratio(self, chip) -> float:
         """Ratio of the most expensive seller's price to the usual one."""
-        highest, price = (self.hourly(chip, dollars) for dollars in (self.price_max, None))
+        highest, price = (self.chip_hour_cost(chip, dollars) for dollars in (self.price_max, None))
         return highest / price if self.price_max and highest and price else 1.0
 
     @property
@@ -618,8 +621,8 @@ def list_fields(indent):
     return f"\n{indent}".join(line for lines in groups.values() for line in lines)
 
 
-def merged(*places):
-    """Merge the options that a verb takes in several places; ValueError if one is given twice."""
+def merge_options(*places):
+    """Merge options that were given in several places; ValueError if one is given twice."""
     found = {}
     for options in places:
         for name, value in options.items():
@@ -632,8 +635,8 @@ def merged(*places):
     return found
 
 
-def given(options, chips=None, kinds=(Question,), leave_out=()):
-    """Parse the options of a verb to fields: aliases, flags, a launch command, words and prices.
+def parse_options(options, chips=None, kinds=(Question,), leave_out=()):
+    """Parse the options of a verb to fields of its records: aliases, engine flags, a launch command, text and prices.
 
     ``chips``: own chips by name. ``kinds``: the records whose fields may be given. ``leave_out``: fields that a verb
     chooses itself, ignored where only a launch command gives them. Also returns notes on a launch command or flags,
@@ -659,7 +662,7 @@ def given(options, chips=None, kinds=(Question,), leave_out=()):
         found = Question.parse(settings) | found
         if "machine" in settings:
             found["machine"] = settings["machine"]
-    machine, reader = found.get("machine"), found.get("prefill_machine")
+    machine, prefill_machine = found.get("machine"), found.get("prefill_machine")
     if machine and machine.chip.name in prices:
         for name in ("price", "price_max"):
             if name in found:
@@ -667,42 +670,42 @@ def given(options, chips=None, kinds=(Question,), leave_out=()):
                     f"{name} is {found[name]:g}, but prices holds {machine.chip.name} too: give one"
                 )
         found["price"], _, found["price_max"] = prices[machine.chip.name]
-    if reader and reader.chip.name in prices:
-        chip = reader.chip.replace(price=prices[reader.chip.name][0])
-        found["prefill_machine"] = reader.replace(chip=chip)
+    if prefill_machine and prefill_machine.chip.name in prices:
+        chip = prefill_machine.chip.replace(price=prices[prefill_machine.chip.name][0])
+        found["prefill_machine"] = prefill_machine.replace(chip=chip)
     return found, notes, launched
 
 
-def question_and_slo(question, machine, promise, options, chips=None, leave_out=None):
+def question_and_slo(question, machine, slo, options, chips=None, leave_out=None):
     """Return a question and an SLO, from records or text; the SLO may be passed in place of a machine.
 
-    ``leave_out``: as for :func:`given`; None for verbs other than ``decide``.
+    ``leave_out``: as for :func:`parse_options`; None for verbs other than ``decide``.
     """
     if isinstance(machine, SLO):
-        machine, promise = None, machine
-    if not isinstance(promise, SLO | None):
-        said = validation.shown(promise)
+        machine, slo = None, machine
+    if not isinstance(slo, SLO | None):
+        said = validation.shown(slo)
         raise TypeError(
-            f"promise is {said}, but must be an SLO; targets in words are options, such as tpot='50 ms'"
+            f"slo is {said}, but must be an SLO; targets in words are options, such as tpot='50 ms'"
         )
     if isinstance(question, Question):
         if machine is not None:
             raise ValueError("machine is given twice: in the Question and as an argument")
-        found, *_ = given(options, kinds=(SLO,))
+        found, *_ = parse_options(options, kinds=(SLO,))
     else:
-        options = merged({"model": question, "machine": machine}, options)
-        found, *_ = given(options, chips, (Question, SLO), leave_out or ())
+        options = merge_options({"model": question, "machine": machine}, options)
+        found, *_ = parse_options(options, chips, (Question, SLO), leave_out or ())
         question = Question(**{name: found.pop(name) for name in Question.names() if name in found})
-    if promise is None:
-        promise = SLO(**found)
+    if slo is None:
+        slo = SLO(**found)
     elif found:
         raise ValueError(f"{next(iter(found))} has no effect together with an SLO")
-    if promise.request_latency is not None and leave_out is None:
+    if slo.request_latency is not None and leave_out is None:
         raise ValueError("request_latency is for decide only: give tpot or ttft here")
-    return question, promise
+    return question, slo
 
 
-def recorded(question, cached):
+def trace_notes(question, cached):
     """Return notes: what the closed form uses of a trace, and what only a simulation replays."""
     trace = question.trace
     come = ""

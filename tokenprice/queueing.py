@@ -18,20 +18,20 @@ from tokenprice.formatting import Screen, format_number, format_time, values
 from tokenprice.prefill import prefill_profile, prefill_until_first_token, transfer_time
 from tokenprice.replica import Costs, Played, counted, play, uniforms
 from tokenprice.request import Request, request_for, with_cautions
-from tokenprice.scheduler import MOST, Scheduler
+from tokenprice.scheduler import MAX_SEQUENCES, Scheduler
 
 equation = partial(equation, "serving", chapter="price")
 
 MONTH = 730  # hours
 MAX_ITERATIONS = 60  # of the fixed point in Server.steady
-NEVER = 1e-9  # fewest tokens of a step per sequence; not 0, because it is a divisor
+LEAST_TOKENS = 1e-9  # fewest tokens of a step per sequence; not 0, because it is a divisor
 UNLIMITED = 1e15  # prompts per step without a token budget
 NEGLIGIBLE_STEP = 1e-6  # time of a step without decoding sequences, as a share of a prompt's time
 REQUESTS = 2000  # requests simulated for a mean, times the unevenness of prompts
 LONGER = 8  # times as many are simulated where memory runs full
 WARM = 1  # uncounted requests before the first and at most after the last, in multiples of a copy's sequences
 LEAST_WARM = 300
-ROOMY = 0.8  # share of the mean number of sequences in memory at which it is rarely full
+RARELY_FULL = 0.8  # share of the mean number of sequences in memory at which it is rarely full
 WORTH_SAYING = 1.05  # smallest gain in requests per second that an answer mentions
 MEMORY_FULL = (
     "prompts are read again when the load rises; with max_num_seqs {most} a machine serves {gain} × as many "
@@ -48,7 +48,7 @@ def most_sequences(cache_tokens, held, max_num_seqs, budget, prompt_tokens, outp
     Each sequence takes one of the ``budget`` tokens of a step, if it ``rides`` along with prefill, and a new prompt
     every ``output_tokens`` steps. ``held``: mean cache tokens of a sequence.
     """
-    each = maximum(rides + prompt_tokens / output_tokens, NEVER)
+    each = maximum(rides + prompt_tokens / output_tokens, LEAST_TOKENS)
     return minimum(minimum(cache_tokens / held, max_num_seqs), budget / each)
 
 
@@ -130,9 +130,9 @@ class SteadyState:
 
 @dataclass(frozen=True)
 class Server:
-    """One machine as ``copies`` of a model, each with its ``costs`` and scheduler; lengths are means.
+    """One machine as ``copies`` of a model, each with its ``costs`` and scheduler.
 
-    ``held``: cache tokens per sequence.
+    ``output``: mean output tokens of a request. ``held``: mean cache tokens of a sequence.
     """
 
     costs: Costs
@@ -170,7 +170,7 @@ class Server:
         """Sequences of a copy that is never idle."""
         policy = self.scheduler
         budget = self.scheduler.max_num_batched_tokens
-        most = max(min(self.costs.tokens / self.held, policy.max_num_seqs, MOST), 1)
+        most = max(min(self.costs.tokens / self.held, policy.max_num_seqs, MAX_SEQUENCES), 1)
         return most_sequences(most, 1, most, budget, self.fresh, self.output, int(policy.rides))
 
     @cached_property
@@ -190,7 +190,7 @@ class Server:
 
         None if memory is not the limit, or the engine reserves memory for whole answers.
         """
-        if not self.again or (most := floor(ROOMY * self.sequences)) < 1:
+        if not self.again or (most := floor(RARELY_FULL * self.sequences)) < 1:
             return None
         gain = replace(self, scheduler=self.scheduler.replace(max_num_seqs=most)).capacity / self.capacity
         return (most, gain) if gain > WORTH_SAYING else None
@@ -218,7 +218,7 @@ class Server:
             return None
         (read, uneven) = self.prompt
         after = max(self.output - 1, 0)
-        tpot, came, plain, n = self.balance(each)
+        tpot, came, plain, n = self.fixed_point(each)
         idle = exp(-each * after * tpot) * plain  # the number of sequences that decode is Poisson distributed
         pieces = max(1 / self.most_prompts(n), 1)
         if pieces > 1:  # one prompt after another, each with the steps that its chunks share
@@ -240,15 +240,15 @@ class Server:
         return room / self.fresh if self.fresh else UNLIMITED
 
     @cached_property
-    def balance(self):
-        """Keep what :meth:`found` finds: a search asks for one load many times."""
-        return cache(unchecked(self.found))
+    def fixed_point(self):
+        """:meth:`_fixed_point` with a cache, since a search asks for one load many times."""
+        return cache(unchecked(self._fixed_point))
 
     def __getstate__(self):
-        """Leave :attr:`balance` out of a pickle, which holds no function made at run time."""
-        return {name: value for name, value in vars(self).items() if name != "balance"}
+        """Leave :attr:`fixed_point` out of a pickle, which holds no function made at run time."""
+        return {name: value for name, value in vars(self).items() if name != "fixed_point"}
 
-    def found(self, each):
+    def _fixed_point(self, each):
         """Find the fixed point at ``each`` requests per second per copy.
 
         Returns the time between two tokens, the prompts that arrive in it, the time of a step without prefill, and the
@@ -290,7 +290,7 @@ class Server:
         gaps = -np.log(uniforms(seed, 0, n * turns)).reshape(n, turns).sum(axis=1)
         came = np.cumsum(gaps / (each * together * turns)).tolist()
         last = warm + requests
-        start = min(self.balance(arrivals / machines / self.copies)[-1], self.sequences)
+        start = min(self.fixed_point(arrivals / machines / self.copies)[-1], self.sequences)
         found, fleet = play(
             at, self.scheduler, came, together, seed=seed, start=start, until=last if until_first else None
         )
@@ -312,7 +312,7 @@ def server_of(question, profile) -> Server:
     scheduler = deployment.scheduler
     shared = question.shared_prefix or 0
     prompts, fresh, passes = profile.own, profile.fresh_tokens, profile.passes
-    if question.reader:
+    if question.prefill_deployment:
         fresh, passes = (0,) * len(prompts), (0.0,) * len(prompts)
     room = question.max_sequences()
     context = question.workload.context
@@ -320,10 +320,11 @@ def server_of(question, profile) -> Server:
     tokens = room * held / lanes if isfinite(room) else inf
     step = step_table(question, tokens, min(prompts))
     costs = Costs(
-        step, tokens, prompts, fresh, passes, question.answers, deployment.software.door, 0.0, int(deployment.in_step),
+        step, tokens, prompts, fresh, passes, question.output_lengths, deployment.software.door,
+        in_step=int(deployment.in_step),
     )  # fmt: skip
     busy = Server(costs, scheduler, float(question.output_tokens), held, lanes)
-    if question.reader:
+    if question.prefill_deployment:
         return busy
     full = lanes * busy.sequences
     if not question.request_rate:
@@ -342,7 +343,7 @@ def step_table(question, tokens, shortest):
     run no attention that reads it once (cascade attention), unless asked to.
     """
     deployment = question.deployment
-    most = min(deployment.scheduler.max_num_seqs, MOST, tokens / shortest + 1)
+    most = min(deployment.scheduler.max_num_seqs, MAX_SEQUENCES, tokens / shortest + 1)
     numbers = deployment.layout.lanes * np.arange(1, max(int(most), 1) + 1)
     roomy = deployment.unlimited()
     prompt = question.prompt_tokens
@@ -390,7 +391,7 @@ class Fleet(Screen):
 
     ``estimate`` is the state of one machine; ``slow_end`` its state at the slow end of a step's interval, ``factor``
     times as slow (``prefill_factor``: a prefill machine). If ``prefill_machine`` is given, ``prefill_replicas`` such
-    machines prefill the prompts; ``server_that_reads`` is one of them. ``request`` is the mean request, with its price,
+    machines prefill the prompts; ``prefill_server`` is one of them. ``request`` is the mean request, with its price,
     and with intervals that hold the slow end.
     ``simulated``: whether the states come from a simulation, or from :meth:`Server.steady`. ``max_num_seqs``: the limit
     that :func:`tokenprice.decide` chose, at which memory is hardly ever full.
@@ -407,7 +408,7 @@ class Fleet(Screen):
     prefill_machine: System | None = None
     prefill_replicas: int = 0
     simulated: bool = True
-    server_that_reads: Server | None = None
+    prefill_server: Server | None = None
     max_num_seqs: int | None = None
     prefill_factor: float = 1.0
 
@@ -417,13 +418,13 @@ class Fleet(Screen):
         paid = self.request
         found: list = [(self.system, self.replicas, paid.paid_hours_used, paid.price_per_chip_hour)]
         if self.prefill_machine:
-            found.append((self.prefill_machine, self.prefill_replicas, paid.reading, paid.read_rate))
+            found.append((self.prefill_machine, self.prefill_replicas, paid.reading, paid.prefill_price))
         return found
 
     @property
     def prefill_load(self) -> float:
         """Share of the capacity of the prefill machines that is used; 0 if there are none."""
-        reads = self.server_that_reads
+        reads = self.prefill_server
         return reads.load(self.request_rate / self.prefill_replicas) if reads else 0.0
 
     @property

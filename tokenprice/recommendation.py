@@ -20,7 +20,7 @@ from tokenprice.deployment import layouts as layouts_of
 from tokenprice.formatting import format_layout, format_number, format_time
 from tokenprice.parsing import parse_bool, parse_int
 from tokenprice.progress import progress
-from tokenprice.question import CHOSEN, SLO, Question, question_and_slo
+from tokenprice.question import CHOSEN_BY_DECIDE, SLO, Question, question_and_slo
 from tokenprice.queueing import Fleet, fleet
 from tokenprice.request import Request, prefill_profile, request_for, with_cautions
 from tokenprice.signatures import DecideOptions
@@ -230,7 +230,7 @@ class Decision(formatting.Screen):
     """Result of :func:`decide`.
 
     ``offers``: machines that meet the SLO, cheapest first, each with the most users at which it does; ``points``: all
-    machines and users that were tried and fit; ``misses``: machines without an offer, each with its reason;
+    machines and users that were tried and fit; ``rejected``: machines without an offer, each with its reason;
     ``left_out``: chips that were not tried, with the reason.
     """
 
@@ -363,12 +363,12 @@ class Decision(formatting.Screen):
         return launch.no_command(self.best.question) if self.best else []
 
     def nearest(self, most=3) -> tuple:
-        """Return the misses that fall short by the least."""
+        """Return the rejected machines that miss the SLO by the least."""
         return tuple(sorted(self.rejected, key=lambda miss: miss.times or inf)[:most])
 
 
 def decide(
-    question, promise=None, /, *, chips=None, counts=None, layouts=None, prices: Mapping | None = None,
+    question, slo=None, /, *, chips=None, counts=None, layouts=None, prices: Mapping | None = None,
     sure: bool = False, **options: Unpack[DecideOptions],
 ) -> Decision:  # fmt: skip
     """Find the cheapest machine that serves a model within an SLO, other machines that do, and why the rest fail.
@@ -390,7 +390,7 @@ def decide(
     ----------
     question : Question, or a model
         Requests without a machine: prompt and output. Options as for :func:`tokenprice.ask`, and those of the SLO.
-    promise : SLO
+    slo : SLO
     chips : str, list of str or Accelerator, or Mapping of name to Accelerator, optional
         Chips to try; default: every chip of the catalogue that has timed operators and a price. A Mapping holds chips
         of your own, which are tried in addition.
@@ -423,8 +423,10 @@ def decide(
     """
     own = chips if isinstance(chips, Mapping) else None
     sure = parse_bool("sure", sure)
-    free = {*CHOSEN, "requests_per_user", "fixed_lengths", "max_num_batched_tokens"} - {"concurrency"}
-    shown, promise = question_and_slo(question, None, promise, options, own, free)
+    free = {*CHOSEN_BY_DECIDE, "requests_per_user", "fixed_lengths", "max_num_batched_tokens"} - {
+        "concurrency"
+    }
+    shown, slo = question_and_slo(question, None, slo, options, own, free)
     for name, value in (("chips", chips), ("counts", counts), ("layouts", layouts)):
         if isinstance(value, (list, tuple)) and not value:
             raise ValueError(f"{name} is {value!r}, but must hold at least one; leave it out to try all")
@@ -432,23 +434,23 @@ def decide(
     offered, left_out = _offered(chips, prices, q.electricity)
     several = [counts] if isinstance(counts, (int, str)) else counts or ()
     given = list(dict.fromkeys(parse_int("counts", n) for n in several))
-    search = _Search(q, promise, sure, shown.concurrency, given, layouts).over(offered)
+    search = _Search(q, slo, sure, shown.concurrency, given, layouts).over(offered)
     if offered and not (search.offers or search.misses):
         said = validation.shown(layouts)
         raise ValueError(
             f"counts is {given or None} and layouts is {said}, but no layout uses all chips of a machine"
         )
     found = search.ranked()
-    if q.request_rate and not sure and not promise.percentiles:
+    if q.request_rate and not sure and not slo.percentiles:
         found[:OFFERS_SHOWN] = search.with_sure(found[:OFFERS_SHOWN], offered)
     found = [one.numbered() if one.fleet else one for one in found]
     asked = {"chips": chips, "counts": counts, "layouts": layouts, "prices": prices or None}
-    more = [] if promise.percentiles else [*search.in_fewer_bits(found, offered)]
-    if layouts is None and not promise.percentiles:
+    more = [] if slo.percentiles else [*search.in_fewer_bits(found, offered)]
+    if layouts is None and not slo.percentiles:
         more += search.in_stages(found, offered)
     narrower = ". ".join(more)
     tried = tuple(search.points), tuple(search.misses)
-    return Decision(shown, promise, tuple(found), *tried, left_out, sure, narrower, asked)
+    return Decision(shown, slo, tuple(found), *tried, left_out, sure, narrower, asked)
 
 
 def _without_machine(question):
@@ -470,9 +472,9 @@ def _without_machine(question):
     return q
 
 
-def goal(promise):
+def goal(slo):
     """Say in words what machines are tried for: an SLO, or without one to serve the model at all."""
-    return "meet the SLO" if promise.words() else "serve it"
+    return "meet the SLO" if slo.words() else "serve it"
 
 
 def _in_fewer_bits(model, weights, offer, done):
@@ -548,7 +550,7 @@ class _Search:
     """The search for offers, points and misses, machine by machine; the SLO is compared with the numbers shown."""
 
     q: Question
-    promise: SLO
+    slo: SLO
     sure: bool
     concurrency: float | None  # users of all machines
     counts: list
@@ -574,7 +576,7 @@ class _Search:
     def ranked(self):
         """Return the offers, cheapest first; those simulated that are shown, if requests arrive or have percentiles."""
         found = sorted(self.offers, key=self.place)
-        if self.promise.percentiles:
+        if self.slo.percentiles:
             found = self.simulated(found, SIMULATED, self.percentiles)
             rest = {f"{one.system} {one.layout}": one.question for one in found[SIMULATED:]}
             for asked in rest.values():
@@ -599,7 +601,7 @@ class _Search:
         """Describe narrower weights that meet the SLO for less on the best offer's chip, or at all if no offer does."""
         (best,) = found[:1] or [None]
         own = [one for one in offered if best is None or one[0].name == best.system.chip.name]
-        do = goal(self.promise)
+        do = goal(self.slo)
         narrow = self.q.formats[0]
         for weights in ("fp8", "fp4"):
             able = [one for one in own if weights in {*fewer_bits(one[0], narrow)} & {*one[0].peaks}]
@@ -624,7 +626,7 @@ class _Search:
             yield IN_STAGES.format(
                 layout=format_layout(other.layout),
                 chips=_rented(other),
-                do=goal(self.promise),
+                do=goal(self.slo),
                 cheaper=cheaper,
             )
 
@@ -673,7 +675,7 @@ class _Search:
         """
         price, tpot = (float(f"{value:.9g}") for value in (offer.ranked, offer.request.tpot))
         if offer.fleet:
-            kinds = bool(self.promise.percentiles and offer.fleet.prefill_machine)
+            kinds = bool(self.slo.percentiles and offer.fleet.prefill_machine)
             return price, kinds, not self._kept(offer.fleet.slow_end), tpot, offer.layout.ep
         return price, 0 if offer.replicas else offer.system.count, tpot, offer.layout.ep
 
@@ -684,7 +686,7 @@ class _Search:
         found = [(q, both)]
         for one in self._apart(q):
             # a percentile may need separate machines though they are not cheaper by their means
-            wanted = () if self.promise.percentiles else (many.chips for _, many in found if many)
+            wanted = () if self.slo.percentiles else (many.chips for _, many in found if many)
             found.append((one, fleet(one, most=min(wanted, default=inf), **how)))
         if limit := both and not q.max_num_seqs and both.server.better_limit:
             limited = q.replace(max_num_seqs=limit[0])
@@ -698,7 +700,7 @@ class _Search:
         # first.
         found.sort(key=lambda one: (one[1].chips, not self._kept(one[1].slow_end)))
         # Which machines for prefill meet a percentile for less, only a simulation tells.
-        simulated = bool(self.promise.percentiles)
+        simulated = bool(self.slo.percentiles)
         cheapest = {many.prefill_machine if simulated else None: (one, many) for one, many in reversed(found)}
         for one, many in cheapest.values():
             self._offer(one, many.request, seller, many)
@@ -713,12 +715,15 @@ class _Search:
         for n in machine_sizes(q.machine.chip):
             if n < q.machine.count:
                 one = q.replace(prefill_machine=System(q.machine.chip, n))
-                if not one.reader.layout_error and reading.max_sequences(one.reader) >= 1:
+                if (
+                    not one.prefill_deployment.layout_error
+                    and reading.max_sequences(one.prefill_deployment) >= 1
+                ):
                     yield one
 
     def _offer(self, q, request, seller, fleet=None, replicas=0):
         output = request.per_million["output"]
-        over = output / (self.promise.usd_per_million or inf)
+        over = output / (self.slo.usd_per_million or inf)
         if over > 1:
             return self._miss(q, TOO_DEAR, f"${format_number(output)} per million at best", over)
         asked = q if fleet else q.replace(concurrency=int(request.concurrency))
@@ -771,7 +776,7 @@ class _Search:
         # the estimate was judged with these very requests, unless the slow end was
         judged = [] if self.sure else [replace(kept.simulations[0], answer=found)]
         for end in (0, -1, 1)[len(judged) :]:
-            judged.append(simulate_requests(found, self.promise, *JUDGING, end=end))
+            judged.append(simulate_requests(found, self.slo, *JUDGING, end=end))
         yield replace(kept, request=found.request, fleet=many, simulations=tuple(judged))
 
     def _bisected(self, offer):
@@ -824,7 +829,7 @@ class _Search:
         found = ask_kernel_model(offer.question.replace(**load), simulated=False)
         if not found.feasible:
             return self._miss(offer.question, NOT_DESCRIBED, found.reason)
-        made = simulate_requests(found, self.promise, *requests, end=int(self.sure))
+        made = simulate_requests(found, self.slo, *requests, end=int(self.sure))
         return replace(offer, question=found.question, request=found.request, simulations=(made,))
 
     def _worst(self, offer):
@@ -835,7 +840,7 @@ class _Search:
         over = zip((TOO_SLOW, TOO_LATE, TOO_LATE), (*means, whole), self._times_over(*means), strict=True)
         rows = [(reason, f"{format_time(each)} in the mean", times) for reason, each, times in over]
         for what, reason in (("token", TOO_SLOW), ("first", TOO_LATE)):
-            if limit := self.promise.percentiles.get(what):
+            if limit := self.slo.percentiles.get(what):
                 each = made.percentile(what, 99)
                 rows.append((reason, f"99 of 100 within {format_time(each)}", each / limit))
         reason, detail, times = max(rows, key=lambda row: row[2])
@@ -849,7 +854,7 @@ class _Search:
     def _times_over(self, token, first):
         """Return TPOT, TTFT and request latency as multiples of their limits."""
         whole = first + (float(self.q.output_tokens) - 1) * token
-        limits = self.promise.limit("tpot"), self.promise.limit("ttft"), self.promise.request_latency or inf
+        limits = self.slo.limit("tpot"), self.slo.limit("ttft"), self.slo.request_latency or inf
         return tuple(seconds / most for seconds, most in zip((token, first, whole), limits, strict=True))
 
     def _most(self, q, read, low, high):
@@ -881,11 +886,11 @@ class _Search:
         """Explain a miss by the users with whom it is least: reason, detail, factor of the limit missed most."""
         token, first = self._times(tried, q)
         price = tried.per_million["output"]
-        over = (*self._times_over(token, first), price / (self.promise.usd_per_million or inf))
+        over = (*self._times_over(token, first), price / (self.slo.usd_per_million or inf))
         k = np.argmin(np.max(over, axis=0))
         users = int(tried.concurrency[k])
         who = f"{' at the slow end' * self.sure} for {users} user{'s' * (users > 1)}"
-        whole = over[2][k] * (self.promise.request_latency or 0)
+        whole = over[2][k] * (self.slo.request_latency or 0)
         reasons = TOO_SLOW, TOO_LATE, TOO_LATE, TOO_DEAR
         details = (
             f"{1 / token[k]:.3g} tokens/s",
@@ -900,7 +905,7 @@ class _Search:
     def _keep(self, tried, q, users):
         """Keep points of the frontier."""
         prices = tried.per_million
-        dear = prices["output"] > (self.promise.usd_per_million or inf)
+        dear = prices["output"] > (self.slo.usd_per_million or inf)
         short = dear | self._too_slow(tried, q)
         (_, first) = self._times(tried, q)
         dollars = tried.dollars
@@ -909,7 +914,7 @@ class _Search:
                 **_named(q.machine, q.layout), "concurrency": int(n),
                 "speed": float(1 / tried.tpot[k]), "ttft": float(tried.ttft[k]),
                 "usd_per_request": float(dollars[k]), "usd_per_million_output": float(prices["output"][k]),
-                "in_time": bool(first[k] <= self.promise.limit("ttft")), "kept": bool(not short[k]),
+                "in_time": bool(first[k] <= self.slo.limit("ttft")), "kept": bool(not short[k]),
             })  # fmt: skip
 
     def _miss(self, q, reason, detail, times=None):

@@ -19,8 +19,8 @@ from inferlib.equation import frozen
 from inferlib.optional_imports import np
 from tokenprice.progress import progress
 
-FAR = 1e18  # a time that never comes
-AROUND = 0.1  # a closed loop draws lengths within this share of their mean, as InferenceX does
+NEVER = 1e18  # a time that never comes
+LENGTH_SPREAD = 0.1  # a closed loop draws lengths within this share of their mean, as InferenceX does
 _full = attrgetter("full")  # faster than a generator, once per event
 
 
@@ -371,7 +371,7 @@ class Replica:
         request.end = self.clock
         done.append(request)
 
-    def run(self, until=FAR):
+    def run(self, until=NEVER):
         """Run events up to a time; return finished requests."""
         done = []
         while self.clock < until and self.load:
@@ -468,7 +468,16 @@ def play(costs, scheduler, came, replicas=1, route=None, seed=0, requests=None, 
 
 
 def loop(
-    costs, scheduler, users, requests, rounds=None, spread=AROUND, seed=0, readers=0, passes=(), moves=()
+    costs,
+    scheduler,
+    users,
+    requests,
+    rounds=None,
+    spread=LENGTH_SPREAD,
+    seed=0,
+    readers=0,
+    passes=(),
+    moves=(),
 ):
     """Simulate a closed loop: users ask again when answered, until ``requests`` are done, or ``rounds`` per user.
 
@@ -490,7 +499,7 @@ def loop(
     heapify(asks)
     free = [0.0] * readers  # when each prefill machine is free
     while len(found) < total:
-        soon = asks[0][0] if asks else FAR
+        soon = asks[0][0] if asks else NEVER
         if at.load and at.clock < soon:
             for r in at.event(soon):
                 found.append(r)

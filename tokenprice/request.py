@@ -26,7 +26,7 @@ from tokenprice.prefill import (  # fmt: skip
     transfer_time,
 )
 from tokenprice.uncertainty import (  # fmt: skip
-    CAUTIONS as OF_STEPS,
+    CAUTIONS as STEP_CAUTIONS,
     Caution,
     doublings,
     error_bar,
@@ -124,7 +124,7 @@ class Request(Screen):
     prefill_factor: float | None = None  # of the time of a prefill alone: that of the machine which prefills
     warnings: tuple = ()
     reading: float | None = None  # utilisation of the prefill machines, if different
-    read_rate: float | None = None  # dollars per chip-hour of the prefill machines
+    prefill_price: float | None = None  # dollars per chip-hour of the prefill machines
     price_ratio: float = 1.0  # the most expensive seller's price over the usual one
     arrival_process: ArrivalProcess = STEADY
     slow_end: tuple = (0.0, 0.0)  # TPOT and TTFT at the slow end of a queue
@@ -143,11 +143,11 @@ class Request(Screen):
 
     def throughput(self, users):
         """Tokens per second of all users, by Little's law, limited by the machine's maximum."""
-        return minimum(users * self.output_tokens / self.seconds, self.made)
+        return minimum(users * self.output_tokens / self.seconds, self.max_throughput)
 
     @property
-    def made(self):
-        """Tokens per second of a decode machine that is never idle."""
+    def max_throughput(self):
+        """Output tokens per second of a machine that is never idle."""
         busy = self.machine_seconds if self.prefill_machine is None else self.output_seconds
         return self.output_tokens / busy
 
@@ -177,7 +177,7 @@ class Request(Screen):
     def priced(self):
         """Whether the prices of all its chips are known."""
         return self.price_per_chip_hour is not None and (
-            self.prefill_machine is None or self.read_rate is not None
+            self.prefill_machine is None or self.prefill_price is not None
         )
 
     @property
@@ -203,13 +203,16 @@ class Request(Screen):
         return {name: 1e6 * paid / counts[name] for name, paid in self._paid().items() if counts[name]}
 
     def _paid(self):
-        reader = self.prefill_machine or self.system
-        read_rate = self.read_rate if self.prefill_machine else self.price_per_chip_hour
-        for chip, rate in ((self.system.chip, self.price_per_chip_hour), (reader.chip, read_rate)):
+        machine = self.prefill_machine or self.system
+        prefill_price = self.prefill_price if self.prefill_machine else self.price_per_chip_hour
+        for chip, rate in (
+            (self.system.chip, self.price_per_chip_hour),
+            (machine.chip, prefill_price),
+        ):
             if rate is None:
                 raise ValueError(f"no price of {chip.name} is known: give price=, in dollars an hour")
         an_hour = factor("usd/h", "usd/s")
-        reads = reader.count, an_hour * read_rate, self.reading or self.paid_hours_used
+        reads = machine.count, an_hour * prefill_price, self.reading or self.paid_hours_used
         decodes = self.system.count, an_hour * self.price_per_chip_hour, self.paid_hours_used
         return {
             "input": machine_cost(self.fresh_seconds, *reads),
@@ -261,8 +264,8 @@ class Request(Screen):
             used = "" if whole else " of used hours"
             found.append(("Price", f"per million tokens{used}: {prices}; {paid} cents per request"))
         elif self.price_per_chip_hour is not None:
-            reader = self.prefill_machine.chip.name
-            found.append(("Price", f"no price of {reader} is known, which prefills: give prices"))
+            chip = self.prefill_machine.chip.name
+            found.append(("Price", f"no price of {chip} is known, which prefills: give prices"))
         parts = self.machine_seconds, self.fresh_seconds, self.cached_seconds, self.output_seconds
         said = "{} ms per request: prefill {}, cached prefix {}, decode {}"
         found.append(("Machine time", said.format(*(format_number(1e3 * seconds) for seconds in parts))))
@@ -276,45 +279,45 @@ class Request(Screen):
 
 
 def request_of(
-    deployment, step, profile, output_tokens, running, *, reader=None, price=None, utilisation=1.0, read_price=None,
-    users=None, arrival_process=STEADY,
+    deployment, step, profile, output_tokens, running, *, prefill_deployment=None, price=None, utilisation=1.0,
+    prefill_price=None, users=None, arrival_process=STEADY,
 ):  # fmt: skip
     """Combine a step of ``running`` users (a number or an array) and a prefill ``profile`` to a request.
 
     Copies of the attention, and pipeline stages, prefill one prompt each at the same time: a prompt takes its share of
-    the machine, and waits only for prompts of its own lane. ``reader``: a separate prefill deployment. ``users``: all
-    who ask, if memory does not hold them all.
+    the machine, and waits only for prompts of its own lane. ``prefill_deployment``: that of separate prefill machines.
+    ``users``: all who ask, if memory does not hold them all.
     """
     read = profile.full
     scheduler = deployment.scheduler
-    budget = (reader or deployment).scheduler.shared_budget
+    budget = (prefill_deployment or deployment).scheduler.shared_budget
     fresh_tokens = profile.tokens - profile.cached
     door = deployment.software.door + scheduler.batching_wait_iters * step.total
     lanes = deployment.layout.lanes
-    batch = decode_batch(deployment, running, output_tokens, fresh_tokens, reader)
-    beside = maximum(batch / lanes, 1) - 1 if reader is None else 0
+    batch = decode_batch(deployment, running, output_tokens, fresh_tokens, prefill_deployment)
+    beside = maximum(batch / lanes, 1) - 1 if prefill_deployment is None else 0
     prompt_time = added_time(read, step, beside)
-    own_steps = profile.steps((reader or deployment).scheduler.room(beside))
+    own_steps = profile.steps((prefill_deployment or deployment).scheduler.room(beside))
     own = prefill_until_first_token(deployment, read.total, maximum(profile.chunks, 1))
     other = prefill_until_first_token(deployment, prompt_time, profile.chunks)
     loop = ClosedLoop(
         arrival_process, output_tokens, step=step.total, prompt_time=prompt_time, own=own, other=other, door=door,
         chunks=profile.chunks, own_steps=own_steps, uneven=profile.uneven, running=batch, lanes=lanes,
         in_step=deployment.in_step, most=None if budget is None else budget / (1 + fresh_tokens / output_tokens),
-        dp_balance=scheduler.dp_balance, apart=reader is not None,
+        dp_balance=scheduler.dp_balance, apart=prefill_deployment is not None,
     )  # fmt: skip
     more = running > batch * (1 + 1e-9)  # prompts of others are always waiting then
     alone = where(more, loop.shared_time, loop.machine_time)
-    prefill_seconds = read.total / reader.layout.lanes if reader else alone
+    prefill_seconds = read.total / prefill_deployment.layout.lanes if prefill_deployment else alone
     fresh_share = profile.fresh / read.total
-    done = machine_time(0.0 if reader else prefill_seconds, output_tokens, step.total, batch)
+    done = machine_time(0.0 if prefill_deployment else prefill_seconds, output_tokens, step.total, batch)
     full = zip(full_steps(loop, running, done), (loop.ttft, loop.token_wait), strict=True)
     ttft, token_wait = (where(more, *both) for both in full)
     return Request(
         step=step,
         prompt=read,
         system=deployment.machine,
-        prefill_machine=reader and reader.machine,
+        prefill_machine=prefill_deployment and prefill_deployment.machine,
         prompt_tokens=profile.tokens,
         cached_tokens=profile.cached,
         output_tokens=output_tokens,
@@ -326,20 +329,22 @@ def request_of(
         pack=loop.pack,
         own_steps=own_steps,
         prefill_share=prefill_seconds / done,
-        ratio=reader and instance_ratio(prefill_seconds, output_tokens, step.total, batch),
+        ratio=prefill_deployment and instance_ratio(prefill_seconds, output_tokens, step.total, batch),
         fresh_seconds=fresh_share * prefill_seconds,
         cached_seconds=(1 - fresh_share) * prefill_seconds,
         price_per_chip_hour=deployment.machine.chip.price if price is None else price,
         paid_hours_used=utilisation,
-        read_rate=read_price,
+        prefill_price=prefill_price,
         arrival_process=arrival_process,
     )
 
 
-def decode_step(question, running) -> Breakdown:
-    """The step of a closed loop in which ``running`` users (a number or an array) are answered."""
+def step_of_requests(question, running) -> Breakdown:
+    """Return the decode step of a machine on which ``running`` requests (a number or an array) are answered."""
     fresh_tokens = question.prompt_tokens - (question.cached or 0)
-    batch = decode_batch(question.deployment, running, question.output_tokens, fresh_tokens, question.reader)
+    batch = decode_batch(
+        question.deployment, running, question.output_tokens, fresh_tokens, question.prefill_deployment
+    )
     # the step would count the memory of a shared prefix for each user; max_sequences counts it once
     deployment = question.deployment.unlimited() if question.shared_prefix else question.deployment
     return deployment.step(batch, question.workload.context)
@@ -352,10 +357,10 @@ def most_running(question) -> float:
 
 
 def closed_loop(question, step, running) -> Request:
-    """Times and cost of a request on a machine that decodes with this step for ``running`` users."""
+    """Return the request of users who ask again when answered, ``running`` of whom are answered at a time."""
     users = question.workload.batch
     profile = prefill_profile(question)
-    if question.reader:
+    if question.prefill_deployment:
         request = disaggregated(question, profile, step, running)
     else:
         request = request_for(question, profile, running, step, users=users)
@@ -398,13 +403,15 @@ def disaggregated(question, profile, step, running) -> Request:
 
 def request_for(question, profile, running, step=None, **other):
     """Return the request of a question with its prices, for ``running`` users (or an array of them) in a ``step``."""
-    step = step or decode_step(question, running)
-    paid = {"price": question.hourly(question.machine.chip), "utilisation": question.paid_hours_used or 1}
-    if question.reader:
-        paid["read_price"] = question.hourly(question.prefill_machine.chip)
+    step = step or step_of_requests(question, running)
+    other["price"] = question.chip_hour_cost(question.machine.chip)
+    other["utilisation"] = question.paid_hours_used or 1
+    if question.prefill_machine:
+        other["prefill_price"] = question.chip_hour_cost(question.prefill_machine.chip)
     other["arrival_process"] = ArrivalProcess(question.requests_per_user, bool(question.fixed_lengths))
     return request_of(
-        question.deployment, step, profile, question.output_tokens, running, reader=question.reader, **paid, **other
+        question.deployment, step, profile, question.output_tokens, running,
+        prefill_deployment=question.prefill_deployment, **other,
     )  # fmt: skip
 
 
@@ -435,15 +442,15 @@ def with_cautions(request, question, users):
         "gathered": request.prefill_share if apart and users > 1 else 0,
         "prefilled": copies, "unbalanced": 1 if deployment.scheduler.dp_balance else copies,
     }  # fmt: skip
-    steps = holding((*OF_STEPS, *CAUTIONS), found)
+    steps = holding((*STEP_CAUTIONS, *CAUTIONS), found)
     first = steps | holding(TTFT_CAUTIONS, found)
     told = sentences(first, found)
     bar = error_bar(question.model, deployment.layout, deployment.engine)
     step_factor = prefill_factor = widen_interval(bar["factor"], steps)
-    if reader := question.reader:
-        found = facts(reader, users, context)
-        reads = holding(OF_STEPS, found)
-        alone = error_bar(question.model, reader.layout, reader.engine)["factor"]
+    if prefill_deployment := question.prefill_deployment:
+        found = facts(prefill_deployment, users, context)
+        reads = holding(STEP_CAUTIONS, found)
+        alone = error_bar(question.model, prefill_deployment.layout, prefill_deployment.engine)["factor"]
         prefill_factor = widen_interval(alone, reads)
         told += sentences(reads, found)
         first |= {caution: max(by, first.get(caution, 0)) for caution, by in reads.items()}

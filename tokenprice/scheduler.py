@@ -21,7 +21,7 @@ SMALL, LARGE = 35e9, 160e9  # bytes of memory; between them SGLang prefills 8,19
 ORDERS = "decode first", "prefill first"
 ROUTERS = "random", "round robin", "least loaded"
 UNSHARED = 1e18  # budget of an engine that prefills first: tokens take none of it, so it limits no sequences
-MOST = 8192  # largest number of sequences per copy that is tried
+MAX_SEQUENCES = 8192  # largest number of sequences per copy that is tried
 
 
 class Scheduler(Record):

@@ -16,7 +16,7 @@ from tokenprice.parsing import parse_int
 from tokenprice.prefill import prefill_profile, prefill_until_first_token, prefix_cache, transfer_time
 from tokenprice.question import SLO, question_and_slo
 from tokenprice.queueing import server_of
-from tokenprice.replica import AROUND, Played, counted, loop, play, uniforms
+from tokenprice.replica import LENGTH_SPREAD, Played, counted, loop, play, uniforms
 from tokenprice.signatures import ChangeOptions
 
 KINDS = {"first": "first token", "token": "tokens of one user, mean", "gaps": "between two tokens"}
@@ -124,7 +124,7 @@ class Simulation(Screen, Played):
 def simulate(
     question,
     machine=None,
-    promise=None,
+    slo=None,
     /,
     *,
     requests=5000,
@@ -140,7 +140,7 @@ def simulate(
 
     Parameters
     ----------
-    question, machine, promise, chips, **options
+    question, machine, slo, chips, **options
         As for :func:`tokenprice.change`; a request, with ``request_rate``, a trace or ``concurrency``.
     requests : int
         Number of requests counted, at most ten million.
@@ -152,7 +152,7 @@ def simulate(
     LookupError, ValueError, TypeError
         Naming what is missing, or the field, its value and what is allowed.
     """
-    q, promise = question_and_slo(question, machine, promise, options, chips)
+    q, slo = question_and_slo(question, machine, slo, options, chips)
     count = parse_int("requests", requests, most=MOST_REQUESTS)
     seed = parse_int("seed", seed, least=0)
     if not q.is_request:
@@ -161,10 +161,10 @@ def simulate(
     found = ask_kernel_model(q)
     if not found.feasible:
         raise ValueError(f"nothing to simulate: {found.reason}")
-    return simulate_requests(found, promise, count, seed)
+    return simulate_requests(found, slo, count, seed)
 
 
-def simulate_requests(found, promise, count, seed=0, end=0) -> Simulation:
+def simulate_requests(found, slo, count, seed=0, end=0) -> Simulation:
     """Simulate ``count`` requests of an answer, at an ``end`` of its intervals: -1 the fast, 1 the slow one, or 0."""
     q = found.question
     slower = found.request.step_factor**end, found.request.prefill_factor**end
@@ -180,7 +180,7 @@ def simulate_requests(found, promise, count, seed=0, end=0) -> Simulation:
     facts |= {"token": min(made.gaps, default=inf), "alone": base + each * min(server.costs.prompts)}
     if broken := invariants.violated(facts, ["served"]):
         raise ValueError(broken)
-    return Simulation(**vars(made), answer=found, slo=promise, seed=seed)
+    return Simulation(**vars(made), answer=found, slo=slo, seed=seed)
 
 
 def _arrivals(q, many, count, seed, slower):
@@ -188,8 +188,8 @@ def _arrivals(q, many, count, seed, slower):
     server = many.server.slower(slower[0])
     made = _played(server, many.request_rate, count, seed, many.replicas)
     if many.prefill_machine:
-        reader = many.server_that_reads.slower(slower[1])
-        reads = _played(reader, many.request_rate, count, seed + 1, many.prefill_replicas)
+        prefill_server = many.prefill_server.slower(slower[1])
+        reads = _played(prefill_server, many.request_rate, count, seed + 1, many.prefill_replicas)
         made = replace(made, first=made.first + reads.first + transfer_time(q, float(q.prompt_tokens)))
     return server, made
 
@@ -220,11 +220,11 @@ def _trace(q, many, count, seed, slower):
         return groups, (uniforms(seed, stream, count) * groups).astype(int).tolist()
 
     if many.prefill_machine:
-        reader = many.server_that_reads.slower(slower[1])
-        groups, route = dealt(7, many.prefill_replicas, reader)
+        prefill_server = many.prefill_server.slower(slower[1])
+        groups, route = dealt(7, many.prefill_replicas, prefill_server)
         first_tokens = places, [1] * count
-        costs = replace(reader.costs, **own)
-        done, _ = play(costs, reader.scheduler, came.tolist(), groups, route, seed, first_tokens)
+        costs = replace(prefill_server.costs, **own)
+        done, _ = play(costs, prefill_server.scheduler, came.tolist(), groups, route, seed, first_tokens)
         moves = np.array([transfer_time(q, one) for one in workload.support(q.prompt_tokens)])
         more = np.array([r.first for r in done]) + moves[places] - came
         own |= {"fresh": (0,) * len(passes), "passes": (0.0,) * len(passes)}
@@ -247,13 +247,13 @@ def _loop(q, request, count, seed, slower):
     server = server_of(q, profile).slower(slower[0])
     costs = server.costs
     apart = {}
-    if q.reader:
+    if q.prefill_deployment:
         if server.copies > costs.in_step:
             raise ValueError(
                 f"layout is {format_layout(q.resolved_layout)}, but with prefill_machine only users of one copy, or of "
                 "copies in lockstep, are simulated: give a layout without pp, and with ep for dp, or request_rate"
             )
-        apart["readers"] = request.prefill_replicas * q.reader.layout.lanes
+        apart["readers"] = request.prefill_replicas * q.prefill_deployment.layout.lanes
         apart["moves"] = [transfer_time(q, one) for one in profile.prompts]
         apart["passes"] = [slower[1] * one for one in profile.passes]
         pieces = max(profile.chunks, 1)
@@ -266,7 +266,7 @@ def _loop(q, request, count, seed, slower):
     for users, many in groups.items():
         if users:
             rounds = q.requests_per_user
-            spread = 0.0 if q.fixed_lengths else AROUND
+            spread = 0.0 if q.fixed_lengths else LENGTH_SPREAD
             warm = 0 if rounds else WARM_UP * users
             n = ceil(count * users * many / sum(each))
             done, fleet = loop(

@@ -85,7 +85,7 @@ def cached_bytes(at, attention, length):
 def sparse(at, attention):
     """Sparse attention as one block: its matrices, the indexer's keys, and the chosen (or all pooled) positions."""
     kind = kind_of(attention)
-    _, size, chip = at.served("gemm", "attention")
+    _, size, chip = at.kernel_for("gemm", "attention")
     block = block_of(at, attention, at.engine_class)
     held = list(_matrices(at, attention, size))
     if at.cached is not None:

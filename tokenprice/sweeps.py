@@ -13,7 +13,7 @@ from tokenprice.ask import ask
 from tokenprice.formatting import align
 from tokenprice.parsing import parse_machine, parse_seconds
 from tokenprice.progress import progress
-from tokenprice.question import Question, given, merged
+from tokenprice.question import Question, merge_options, parse_options
 from tokenprice.uncertainty import ratio_factor
 
 # Quantities to minimise.
@@ -293,12 +293,12 @@ def sweep(question, machine=None, /, *, over, by=predictors.KERNELS, chips=None,
             raise ValueError("a Question has its machine and options: leave out the other arguments")
     else:  # fields that depend on each other are parsed together
         first = {name: axes[name][0] for name in axes if name in Question.names() and name not in choices}
-        options = merged({"model": question, "machine": machine}, options)
+        options = merge_options({"model": question, "machine": machine}, options)
         for name in first.keys() & options.keys():
             raise ValueError(
                 f"{name} is {validation.shown(options[name])}, but over gives it too: leave one out"
             )
-        fields, *_ = given(options | first, chips)
+        fields, *_ = parse_options(options | first, chips)
         asked = Question(**fields)
     validation.instance("by", by, (str, Iterable))
     keys = predictors.keys() if by == "all" else [by] if isinstance(by, str) else list(by)

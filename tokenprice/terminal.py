@@ -158,7 +158,7 @@ def _of_engines(name, words):
 @cache
 def _command(name):
     """The parser of one command."""
-    from tokenprice.question import CHOSEN, SLO, Question
+    from tokenprice.question import CHOSEN_BY_DECIDE, SLO, Question
 
     about = COMMANDS[name]
     decide = name == "decide"
@@ -169,7 +169,7 @@ def _command(name):
     if name in ("models", "chips"):
         add("word", nargs="?", help="only names that contain this")
         return command
-    _options(command, Question, leave_out={*CHOSEN} - {"concurrency"} if decide else ())
+    _options(command, Question, leave_out={*CHOSEN_BY_DECIDE} - {"concurrency"} if decide else ())
     if name not in ("ask", "check", "sweep"):
         _options(command, SLO)
     if name == "sweep":

@@ -142,7 +142,7 @@ def mean_context(q) -> float:
     """Mean context of an output token; it is weighted by tokens, so long outputs count more."""
     if q.trace is not None:
         return q.trace.mean_context
-    return q.prompt_tokens + (1 + squared_cv(q.answers)) * q.output_tokens / 2
+    return q.prompt_tokens + (1 + squared_cv(q.output_lengths)) * q.output_tokens / 2
 
 
 class Trace(Record):

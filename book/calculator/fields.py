@@ -10,7 +10,7 @@ from dataclasses import fields
 from book import stored
 from tokenprice import benchmark, launch, parsing
 from tokenprice.permalink import LEFT_OUT
-from tokenprice.question import CHOSEN, REQUEST, SERVING, SLO, STEP, Question
+from tokenprice.question import CHOSEN_BY_DECIDE, REQUEST, SERVING, SLO, STEP, Question
 from tokenprice.recommendation import MAX_USERS
 
 POWER = ("electricity", "pue")  # fields that need a chip of known power
@@ -44,7 +44,7 @@ def modes():
     found = {}
     for name in declared():
         step, request = name not in (*REQUEST, *SERVING, *promised), name not in (*STEP, *promised)
-        decide = name not in (*STEP, *CHOSEN, *POWER, "replicas")
+        decide = name not in (*STEP, *CHOSEN_BY_DECIDE, *POWER, "replicas")
         held = (("step", step), ("request", request), ("decide", decide), ("check", name == "machine"))
         found[name] = [mode for mode, holds in held if holds]
     return found

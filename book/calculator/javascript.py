@@ -145,7 +145,7 @@ class _InSymbols(Deployment):
     def sequence(self, length):
         return number("kept") if length else number("state")
 
-    def served(self, kind, part):
+    def kernel_for(self, kind, part):
         peak = chip().replace(flops=number(part_of("peak", part)))
         return self.operators.kernel(kind, part), self.weight_bytes(part), peak
 
@@ -295,7 +295,7 @@ def glue():
             "idle": {
                 "joules": energy.idle_energy(energy.draw(), asked.system.chip.power, *map(number, IDLE))
             },
-            "hourly": {"dollars": _asks(price).hourly(chip())},
+            "hourly": {"dollars": _asks(price).chip_hour_cost(chip())},
             "cost": {"dollars": cost_per_million(step, batch, chips, price)},
             "machine": {"seconds": request.machine_time(number("own"), output, step, users)},
             "in_step": {"copies": keeps},
@@ -325,7 +325,7 @@ class Facts(dict):
 def _asks(price):
     """The money fields of a question, in symbols."""
     said = SimpleNamespace(machine=None, price=price, electricity=number("electricity"), pue=number("pue"))
-    said.hourly = partial(Question.hourly, said)
+    said.chip_hour_cost = partial(Question.chip_hour_cost, said)
     return said
 
 
@@ -394,7 +394,7 @@ _IN_WORDS = {
 def moved(resource):
     """Return the numbers of a question that a resource affects, with the power of the improvement factor in each."""
     by = number("by")
-    made = resource.made(chip(), operators(), engine(), by)
+    made = resource.improve(chip(), operators(), engine(), by)
     powers = {}
     for value in _leaves(made):
         value = sympy.sympify(value)

@@ -14,15 +14,15 @@ from inferlib.transformer import Attention
 from tokenprice import ask, calibration, deployment, invariants, operators, permalink
 from tokenprice.ask import LATER, NO_NETWORK, OVERLOAD_MESSAGE, REMARKS
 from tokenprice.prefill import ArrivalProcess
-from tokenprice.question import BESIDE_ARRIVALS
+from tokenprice.question import CLOSED_LOOP_ONLY
 from tokenprice.queueing import (
     LEAST_WARM,
     LONGER,
     MAX_ITERATIONS,
     MEMORY_FULL,
     NEGLIGIBLE_STEP,
+    RARELY_FULL,
     REQUESTS,
-    ROOMY,
     TRIES,
     WARM,
     WORTH_SAYING,
@@ -124,7 +124,7 @@ def data():
         "levers": javascript.levers(),
         "most": MAX_USERS,
         "soon": NEGLIGIBLE_STEP,
-        "beside": BESIDE_ARRIVALS,
+        "beside": CLOSED_LOOP_ONLY,
         "check": tables.checks(),
         "group": [ArrivalProcess(10, alike).group for alike in (False, True)],
         "rounds": MAX_ITERATIONS,
@@ -136,7 +136,7 @@ def data():
             "longer": LONGER,
             "tries": TRIES,
         },
-        "limit": {"roomy": ROOMY, "worth": WORTH_SAYING, "full": MEMORY_FULL, "chosen": LIMITED},
+        "limit": {"roomy": RARELY_FULL, "worth": WORTH_SAYING, "full": MEMORY_FULL, "chosen": LIMITED},
         "shown": OFFERS_SHOWN,
         "settled": SETTLED,
         "pipelines": {"text": IN_STAGES, "least": MUCH_LESS},

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 
 from inferlib import catalog, validation
-from inferlib.equation import Record, equation, load_source, quantity
+from inferlib.equation import Record, equation as equation_of, load_source, quantity
 from inferlib.papers.source import load, needs, stated_quantity
 from inferlib.system import NotDescribed
 from inferlib.transformer import Experts, LatentAttention, Transformer, only
@@ -71,7 +71,7 @@ class Application(Record):
 
 
 _RECORDS = {"application": Application, "chip": XPU, "attention": LatentAttention}
-equation = partial(equation, "liminal2025", records=_RECORDS)
+equation = partial(equation_of, "liminal2025", records=_RECORDS)
 
 
 def chips():
