@@ -184,7 +184,7 @@ class Slowdown(NamedTuple):
     lent: str = ""
 
 
-def slower(chip, kind):
+def slowdown(chip, kind):
     """Return the :class:`Slowdown` of a chip for a kind of model (:func:`kind_of`), or None without rows.
 
     A chip of AMD without rows of its own for a kind takes those of the MI300X.

@@ -132,7 +132,7 @@ class ShardedModel:
     @unchecked
     def stages(self):
         """Return seconds by term for a Breakdown: stages follow one another, terms of a stage overlap."""
-        total = seconds_by_term(step(self), (self.deployment.slower or (1.0,))[0])
+        total = seconds_by_term(step(self), (self.deployment.slowdown or (1.0,))[0])
         shown = [[term for term in stage if term in total] for stage in operators.STAGES]
         return tuple([{term: total[term] for term in stage} for stage in shown if stage])
 

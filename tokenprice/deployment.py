@@ -129,10 +129,10 @@ class Deployment(Record):
         return travel, chips, chips / at.ep if spread else at.tp
 
     @cached_property
-    def slower(self) -> calibration.Slowdown | None:
-        """Measured slowdown of the chip with this model: see :func:`tokenprice.calibration.slower`."""
+    def slowdown(self) -> calibration.Slowdown | None:
+        """Measured slowdown of the chip with this model: see :func:`tokenprice.calibration.slowdown`."""
         kind = calibration.kind_of(self.model, self.formats)  # type: ignore[attr-defined]
-        return calibration.slower(self.machine.chip.name, kind)
+        return calibration.slowdown(self.machine.chip.name, kind)
 
     @property
     def in_step(self):
@@ -217,7 +217,7 @@ class Deployment(Record):
     def at_peaks(self):
         """This deployment with every kernel at the peaks of the data sheet."""
         found = self.replace(operators=self.operators.at_peaks)
-        vars(found)["slower"] = None
+        vars(found)["slowdown"] = None
         return found
 
     def least_step(self, batch, context):

@@ -139,19 +139,17 @@ def bus_text(operators):
     return f"; all-reduces are those of a public box, but the timed box of {operators.lender} needs {times}"
 
 
-def chip_facts(operators, slower=None):
-    """Return the facts about a chip, from its operators and its measured slowdown (:func:`.calibration.slower`)."""
+def chip_facts(operators, slowdown=None):
+    """Return the facts about a chip, from its operators and its measured slowdown (:func:`.calibration.slowdown`)."""
     chip = operators.chip
     known = ""
     other = float(chip.startswith(("MI", "TPU", "Gaudi", "Trainium", "Groq")))
-    if slower:
-        known = (
-            f"; its times are {slower.median:.3g} times those of their kernels, the median of public rows of "
-        )
-        known += slower.rows
+    if slowdown:
+        known = f"; its times are {slowdown.median:.3g} times those of their kernels, the median of public rows of "
+        known += slowdown.rows
         widen = load_calibration()["widen"]
-        lent = math.log(widen[slower.lent]) if slower.lent else 0.0
-        other = math.hypot(math.log(slower.widen), lent) / math.log(widen["maker"])
+        lent = math.log(widen[slowdown.lent]) if slowdown.lent else 0.0
+        other = math.hypot(math.log(slowdown.widen), lent) / math.log(widen["maker"])
     return {
         "chip": chip, "new_chip": float(chip not in load_calibration()["chips"]), "lender": operators.lender,
         "bus": bus_text(operators), "other_memory": float(operators.memory_share is not None), "slower": known,
@@ -201,7 +199,7 @@ def facts(deployment, batch, context):
         "heads": min(attention.n_heads for _, attention in model.attentions),
         "params": model.n_params / 1e6,
     }  # fmt: skip
-    return found | limits() | chip_facts(deployment.operators, deployment.slower) | format_facts(format)
+    return found | limits() | chip_facts(deployment.operators, deployment.slowdown) | format_facts(format)
 
 
 def step_interval(deployment, batch, context):

@@ -120,11 +120,11 @@ def chips():
     for name in catalog.chips():
         chip, known = catalog.load_chip(name), calibration.operators(name)
         facts = chip_facts(known)
-        slowdowns = [calibration.slower(name, kind) for kind in calibration.MEASURED]
+        slowdowns = [calibration.slowdown(name, kind) for kind in calibration.MEASURED]
         made = [
-            [told["other_maker"], told["slower"], slower.median if slower else 1]
-            for slower in (slowdowns if any(slowdowns) else [None])
-            for told in [chip_facts(known, slower)]
+            [told["other_maker"], told["slower"], slowdown.median if slowdown else 1]
+            for slowdown in (slowdowns if any(slowdowns) else [None])
+            for told in [chip_facts(known, slowdown)]
         ]
         some = {
             "memory": calibration.memory_share(name),

@@ -584,7 +584,7 @@ def slower():
     for (chip, name), own in asked().groupby(["chip", "kind"]):
         kind = name.rpartition(", ")[2]
         if kind in calibration.MEASURED:
-            now = calibration.slower(chip, kind)
+            now = calibration.slowdown(chip, kind)
             times = own.measured / own.answered * now.median
             each = times.groupby(own.publisher).median()
             spans = each.median(), each.min(), each.max()

@@ -7,7 +7,6 @@ import numpy as np
 
 from inferlib import validation
 from inferlib.papers import liminal2025 as model
-from inferlib.papers.liminal2025 import PRINTED
 from inferlib.system import count
 
 
@@ -55,7 +54,7 @@ def spread(app, batch):
 
 def intensity_spread(app, batch, context):
     """Relative standard deviation of the arithmetic intensity over single draws of the experts."""
-    loaded = PRINTED.weight_bytes * app.expert * spread(app, batch)
+    loaded = model.PRINTED.weight_bytes * app.expert * spread(app, batch)
     return loaded / model.bytes_loaded(app, batch, context)
 
 

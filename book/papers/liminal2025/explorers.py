@@ -4,12 +4,11 @@ from book.explorer import Choice, Curves, Explorer, Limit, Sentence, Slider, siz
 from book.papers.liminal2025.derivations import latency_for
 from inferlib.ops import maximum
 from inferlib.papers import liminal2025 as model
-from inferlib.papers.liminal2025 import PRINTED
 from inferlib.units import factor
 
 
 def _counted(weights, cache):
-    return PRINTED.replace(weight_bytes=weights, cache_bytes=cache)
+    return model.PRINTED.replace(weight_bytes=weights, cache_bytes=cache)
 
 
 def _memory(available):

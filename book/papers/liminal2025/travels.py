@@ -10,7 +10,6 @@ from book.frames import frame
 from book.synthesis import comparison
 from inferlib import catalog
 from inferlib.papers import liminal2025 as model
-from inferlib.papers.liminal2025 import STATED, Assumptions, load_chip, load_model
 
 LIMIT, EQUATION_8 = "liminal2025", "liminal2025.eq8"
 MS = 1e-3
@@ -37,12 +36,12 @@ def errors(data):
 @frame()
 def validation():
     """Figure 4's horizontal axis: what the model predicts for the configurations of section 5."""
-    chip, given = load_chip(catalog.load_chip("H100 SXM"), "bf16"), STATED["validation"]
+    chip, given = model.load_chip(catalog.load_chip("H100 SXM"), "bf16"), model.STATED["validation"]
     bf16 = {"weight_bytes": 2.0, "cache_bytes": 2.0}
-    ends = {end: Assumptions.fitted(end).replace(**bf16) for end in ("low", "mean", "high")}
+    ends = {end: model.Assumptions.fitted(end).replace(**bf16) for end in ("low", "mean", "high")}
     for name, batch, k in product(given["models"], given["batches"], given["contexts"]):
         context = 1024 * k
-        at = load_model(name, ends["mean"]), chip, batch, context, 8
+        at = model.load_model(name, ends["mean"]), chip, batch, context, 8
         found = {end: model.real_time(*at, wide.t_real, wide) for end, wide in ends.items()}
         limit = found["mean"] - model.measured_overhead(at[0], ends["mean"].t_real)
         yield {"model": name, "batch": batch, "context": context, "limit": limit} | found
