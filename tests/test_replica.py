@@ -23,7 +23,9 @@ from tokenprice.scheduler import ORDERS, Scheduler
 
 SHORT = 1e-9  # seconds of a step that takes no time to speak of
 # A copy that serves prompts of 1,000 tokens in 20 ms, and a step of n sequences in 5 ms and 20 us for each.
-SERVER = Costs(lambda n: (0.005 + 2e-5 * n, 0.0), inf, (1000,), (1000,), (0.02,), workload.drawn(200))
+SERVER = Costs(
+    lambda n: (0.005 + 2e-5 * n, 0.0), inf, (1000,), (1000,), (0.02,), workload.geometric_lengths(200)
+)
 
 
 def came(rate, n, seed=3):
@@ -85,7 +87,7 @@ def test_random_numbers_are_even_and_streams_differ():
 
 def test_lengths_of_answers_have_the_mean_and_the_spread_of_those_that_end_at_random():
     for mean in (1, 20, 500):
-        lengths = workload.drawn(mean)
+        lengths = workload.geometric_lengths(mean)
         assert np.mean(lengths) == pytest.approx(mean) and min(lengths) >= 1
         assert workload.squared_cv(lengths) == pytest.approx((1 - 1 / mean) ** 2, abs=0.03)
 
@@ -105,7 +107,8 @@ def drawn(choose):
     about = {
         "tokens": choose.choice((inf, 3e4, 3e5)), "prompts": prompts,
         "fresh": tuple(one * (1 - cached) for one in prompts),
-        "passes": tuple(1e-5 * one for one in prompts), "answers": workload.drawn(choose.choice((1, 8, 60, 700))),
+        "passes": tuple(1e-5 * one for one in prompts),
+        "answers": workload.geometric_lengths(choose.choice((1, 8, 60, 700))),
         "door": 0.02, "late": 0.001, "in_step": choose.choice((1, 1, 2, 8)),
     }  # fmt: skip
     policy = Scheduler(

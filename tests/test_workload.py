@@ -77,7 +77,7 @@ def test_a_file_has_our_names_or_those_of_a_public_trace(row, came, blocks, tmp_
     else:
         told = {name: "4-5 9" for name in row if name == "hash_ids"}
         table.assign(**told).to_csv(path, index=False)
-    found = workload.trace("trace", path)
+    found = workload.read_trace("trace", path)
     assert found.arrivals == (0, came or 3.5) and found.prompt.support == (1100, 1100)
     assert (
         found.output == workload.LengthDistribution([7, 7])
@@ -114,14 +114,14 @@ def test_a_long_file_is_read_as_a_stream_compressed_or_not(tmp_path):
     path, n = tmp_path / "requests.csv", 30_000
     rows = (f"{k / 7},{100 + k % 900},{k % 20},{'x' * 200}\n" for k in range(n))
     path.write_text("Timestamp,Request tokens,Response tokens,Note\n" + "".join(rows))
-    found = workload.trace("trace", path)
+    found = workload.read_trace("trace", path)
     assert len(found.arrivals) == n * 19 / 20 and found.skipped == n / 20
     zipped = tmp_path / "requests.csv.gz"
     zipped.write_bytes(gzip.compress(path.read_bytes(), 1))
-    assert workload.trace("trace", zipped).replace(path=str(path)) == found
+    assert workload.read_trace("trace", zipped).replace(path=str(path)) == found
     zipped.write_bytes(zipped.read_bytes()[:-100])
     with pytest.raises(LookupError, match="cannot read"):
-        workload.trace("trace", zipped)
+        workload.read_trace("trace", zipped)
 
 
 @pytest.mark.parametrize("name", KNOWN)

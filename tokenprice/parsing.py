@@ -125,11 +125,11 @@ def _mixed(name, value):
 
 
 def parse_trace(name, value) -> workload.Trace:
-    """Read a trace file with :func:`tokenprice.workload.trace`."""
+    """Read a trace file with :func:`tokenprice.workload.read_trace`."""
     return (
         value
         if isinstance(value, workload.Trace)
-        else workload.trace(name, validation.instance(name, value, (str, PathLike)))
+        else workload.read_trace(name, validation.instance(name, value, (str, PathLike)))
     )
 
 

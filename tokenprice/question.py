@@ -524,11 +524,11 @@ class Question(ParsedRecord):
     def output_lengths(self) -> tuple:
         """Equally likely output lengths: as given, else geometric in an open loop and fixed in a closed loop."""
         if self.trace is not None:
-            return workload.parts(self.trace.output.support)
+            return workload.reduced_lengths(self.trace.output.support)
         alike = self.request_rate is None if self.fixed_lengths is None else self.fixed_lengths
         if isinstance(self.output_tokens, workload.LengthDistribution) or alike:
             return workload.support(self.output_tokens)
-        return workload.drawn(self.output_tokens)
+        return workload.geometric_lengths(self.output_tokens)
 
     @property
     def longest(self) -> float:

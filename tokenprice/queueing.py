@@ -321,7 +321,7 @@ def server_of(question, profile) -> Server:
     step = step_table(question, tokens, min(prompts))
     costs = Costs(
         step, tokens, prompts, fresh, passes, question.output_lengths, deployment.software.door,
-        in_step=int(deployment.in_step),
+        in_step=int(deployment.in_step)
     )  # fmt: skip
     busy = Server(costs, scheduler, float(question.output_tokens), held, lanes)
     if question.prefill_deployment:

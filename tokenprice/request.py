@@ -28,10 +28,10 @@ from tokenprice.prefill import (  # fmt: skip
 from tokenprice.uncertainty import (  # fmt: skip
     CAUTIONS as STEP_CAUTIONS,
     Caution,
+    cautions_that_hold,
     doublings,
     error_bar,
     facts,
-    holding,
     load_calibration,
     sentences,
     widen_interval,
@@ -290,14 +290,15 @@ def request_of(
     """
     read = profile.full
     scheduler = deployment.scheduler
-    budget = (prefill_deployment or deployment).scheduler.shared_budget
+    prefills = (prefill_deployment or deployment).scheduler
+    budget = prefills.shared_budget
     fresh_tokens = profile.tokens - profile.cached
     door = deployment.software.door + scheduler.batching_wait_iters * step.total
     lanes = deployment.layout.lanes
     batch = decode_batch(deployment, running, output_tokens, fresh_tokens, prefill_deployment)
     beside = maximum(batch / lanes, 1) - 1 if prefill_deployment is None else 0
     prompt_time = added_time(read, step, beside)
-    own_steps = profile.steps((prefill_deployment or deployment).scheduler.room(beside))
+    own_steps = profile.steps(prefills.room(beside))
     own = prefill_until_first_token(deployment, read.total, maximum(profile.chunks, 1))
     other = prefill_until_first_token(deployment, prompt_time, profile.chunks)
     loop = ClosedLoop(
@@ -411,7 +412,7 @@ def request_for(question, profile, running, step=None, **other):
     other["arrival_process"] = ArrivalProcess(question.requests_per_user, bool(question.fixed_lengths))
     return request_of(
         question.deployment, step, profile, question.output_tokens, running,
-        prefill_deployment=question.prefill_deployment, **other,
+        prefill_deployment=question.prefill_deployment, **other
     )  # fmt: skip
 
 
@@ -442,14 +443,14 @@ def with_cautions(request, question, users):
         "gathered": request.prefill_share if apart and users > 1 else 0,
         "prefilled": copies, "unbalanced": 1 if deployment.scheduler.dp_balance else copies,
     }  # fmt: skip
-    steps = holding((*STEP_CAUTIONS, *CAUTIONS), found)
-    first = steps | holding(TTFT_CAUTIONS, found)
+    steps = cautions_that_hold((*STEP_CAUTIONS, *CAUTIONS), found)
+    first = steps | cautions_that_hold(TTFT_CAUTIONS, found)
     told = sentences(first, found)
     bar = error_bar(question.model, deployment.layout, deployment.engine)
     step_factor = prefill_factor = widen_interval(bar["factor"], steps)
     if prefill_deployment := question.prefill_deployment:
         found = facts(prefill_deployment, users, context)
-        reads = holding(STEP_CAUTIONS, found)
+        reads = cautions_that_hold(STEP_CAUTIONS, found)
         alone = error_bar(question.model, prefill_deployment.layout, prefill_deployment.engine)["factor"]
         prefill_factor = widen_interval(alone, reads)
         told += sentences(reads, found)

@@ -164,32 +164,32 @@ def simulate(
     return simulate_requests(found, slo, count, seed)
 
 
-def simulate_requests(found, slo, count, seed=0, end=0) -> Simulation:
+def simulate_requests(answer, slo, count, seed=0, end=0) -> Simulation:
     """Simulate ``count`` requests of an answer, at an ``end`` of its intervals: -1 the fast, 1 the slow one, or 0."""
-    q = found.question
-    slower = found.request.step_factor**end, found.request.prefill_factor**end
-    many = found.fleet
-    if many is None:
-        server, made = _loop(q, found.request, count, seed, slower)
+    q = answer.question
+    slower = answer.request.step_factor**end, answer.request.prefill_factor**end
+    fleet = answer.fleet
+    if fleet is None:
+        server, made = _simulate_loop(q, answer.request, count, seed, slower)
     elif q.trace is not None:
-        server, made = _trace(q, many, count, seed, slower)
+        server, made = _simulate_trace(q, fleet, count, seed, slower)
     else:
-        server, made = _arrivals(q, many, count, seed, slower)
+        server, made = _simulate_arrivals(q, fleet, count, seed, slower)
     facts = {"first_token": made.first.min(), "reading": min(server.costs.passes)}
     base, each = server.costs.step(1)
     facts |= {"token": min(made.gaps, default=inf), "alone": base + each * min(server.costs.prompts)}
     if broken := invariants.violated(facts, ["served"]):
         raise ValueError(broken)
-    return Simulation(**vars(made), answer=found, slo=slo, seed=seed)
+    return Simulation(**vars(made), answer=answer, slo=slo, seed=seed)
 
 
-def _arrivals(q, many, count, seed, slower):
+def _simulate_arrivals(q, fleet, count, seed, slower):
     """Simulate random arrivals; machines are independent, so one of each kind is enough."""
-    server = many.server.slower(slower[0])
-    made = _played(server, many.request_rate, count, seed, many.replicas)
-    if many.prefill_machine:
-        prefill_server = many.prefill_server.slower(slower[1])
-        reads = _played(prefill_server, many.request_rate, count, seed + 1, many.prefill_replicas)
+    server = fleet.server.slower(slower[0])
+    made = _played(server, fleet.request_rate, count, seed, fleet.replicas)
+    if fleet.prefill_machine:
+        prefill_server = fleet.prefill_server.slower(slower[1])
+        reads = _played(prefill_server, fleet.request_rate, count, seed + 1, fleet.prefill_replicas)
         made = replace(made, first=made.first + reads.first + transfer_time(q, float(q.prompt_tokens)))
     return server, made
 
@@ -199,11 +199,11 @@ def _played(server, *load):
     return server.played(*load)
 
 
-def _trace(q, many, count, seed, slower):
+def _simulate_trace(q, fleet, count, seed, slower):
     """Simulate a trace, repeated if it is short; requests are routed at random or by cached prefix."""
-    server = many.server.slower(slower[0])
-    cached = prefix_cache(q, many.prefill_replicas or many.replicas)
-    read = q.prefills.prefill(workload.array(q.prompt_tokens), workload.array(cached))
+    server = fleet.server.slower(slower[0])
+    cached = prefix_cache(q, fleet.prefill_replicas or fleet.replicas)
+    read = q.prefills.prefill(workload.array_of(q.prompt_tokens), workload.array_of(cached))
     passes = (slower[1] * np.ravel(read.total)).tolist()
     fresh = tuple(workload.uncached_tokens(q.prompt_tokens, cached))
     private = tuple(workload.uncached_tokens(q.prompt_tokens, q.shared_prefix or 0))
@@ -219,16 +219,16 @@ def _trace(q, many, count, seed, slower):
         groups = max(machines * at.copies // at.costs.in_step, 1)
         return groups, (uniforms(seed, stream, count) * groups).astype(int).tolist()
 
-    if many.prefill_machine:
-        prefill_server = many.prefill_server.slower(slower[1])
-        groups, route = dealt(7, many.prefill_replicas, prefill_server)
+    if fleet.prefill_machine:
+        prefill_server = fleet.prefill_server.slower(slower[1])
+        groups, route = dealt(7, fleet.prefill_replicas, prefill_server)
         first_tokens = places, [1] * count
         costs = replace(prefill_server.costs, **own)
         done, _ = play(costs, prefill_server.scheduler, came.tolist(), groups, route, seed, first_tokens)
         moves = np.array([transfer_time(q, one) for one in workload.support(q.prompt_tokens)])
         more = np.array([r.first for r in done]) + moves[places] - came
         own |= {"fresh": (0,) * len(passes), "passes": (0.0,) * len(passes)}
-    groups, route = dealt(6, many.replicas, server)
+    groups, route = dealt(6, fleet.replicas, server)
     if q.trace.blocks:
         route = q.trace.routes(cached, route)
     order = np.argsort(came + more, kind="stable")
@@ -236,12 +236,12 @@ def _trace(q, many, count, seed, slower):
     requests = tuple([of[k] for k in order] for of in requests)
     route = [route[k] for k in order]
     costs = replace(server.costs, **own)
-    done, fleet = play(costs, server.scheduler, ready, groups, route, seed, requests)
-    made = counted(costs, done, fleet, 0, count)
+    done, replicas = play(costs, server.scheduler, ready, groups, route, seed, requests)
+    made = counted(costs, done, replicas, 0, count)
     return server, replace(made, first=made.first + more[order])
 
 
-def _loop(q, request, count, seed, slower):
+def _simulate_loop(q, request, count, seed, slower):
     """Simulate a closed loop, starting at once if rounds are counted; equal groups of copies are simulated once."""
     profile = prefill_profile(q)
     server = server_of(q, profile).slower(slower[0])
@@ -269,12 +269,12 @@ def _loop(q, request, count, seed, slower):
             spread = 0.0 if q.fixed_lengths else LENGTH_SPREAD
             warm = 0 if rounds else WARM_UP * users
             n = ceil(count * users * many / sum(each))
-            done, fleet = loop(
+            done, replicas = loop(
                 costs, server.scheduler, users, n + warm + users, rounds, spread, seed, **apart
             )
             last = len(done) if rounds else warm + n
             span = (0.0, inf) if rounds else (done[warm].came, done[min(last, len(done) - 1)].came)
-            found.append(counted(costs, done, fleet, warm, last, span))
+            found.append(counted(costs, done, replicas, warm, last, span))
     together = (
         np.concatenate([getattr(one, name) for one in found])
         for name in ("first", "waits", "token", "gaps", "many")

@@ -99,7 +99,7 @@ CAUTIONS = (
 )  # fmt: skip
 
 
-def holding(declared, facts):
+def cautions_that_hold(declared, facts):
     """Return the cautions that hold, each with its value of :attr:`Caution.beyond`."""
     return {caution: by for caution in declared if (by := caution.beyond(facts)) > 0}
 
@@ -145,8 +145,10 @@ def chip_facts(operators, slowdown=None):
     known = ""
     other = float(chip.startswith(("MI", "TPU", "Gaudi", "Trainium", "Groq")))
     if slowdown:
-        known = f"; its times are {slowdown.median:.3g} times those of their kernels, the median of public rows of "
-        known += slowdown.rows
+        known = (
+            f"; its times are {slowdown.median:.3g} times those of their kernels, the median of public rows of "
+            f"{slowdown.rows}"
+        )
         widen = load_calibration()["widen"]
         lent = math.log(widen[slowdown.lent]) if slowdown.lent else 0.0
         other = math.hypot(math.log(slowdown.widen), lent) / math.log(widen["maker"])
@@ -205,6 +207,6 @@ def facts(deployment, batch, context):
 def step_interval(deployment, batch, context):
     """Factor that holds a step's time in 80 % of cases, and the cautions that widened it."""
     found = facts(deployment, batch, context)
-    held = holding(CAUTIONS, found)
+    held = cautions_that_hold(CAUTIONS, found)
     bar = error_bar(deployment.model, deployment.layout, deployment.engine)
     return widen_interval(bar["factor"], held), sentences(held, found)

@@ -15,7 +15,7 @@ from inferlib.system import Breakdown
 TOKENS_PER_BLOCK = 512  # tokens per hashed block of a prompt, as in Mooncake's traces
 PARTS = 60  # equally likely lengths that represent a distribution
 WINDOW = 20  # requests per window when the burstiness of arrivals is measured
-MOST = 2_000_000  # largest number of requests in a file
+MAX_REQUESTS = 2_000_000  # largest number of requests in a file
 # Field names of arrival, prompt and output in trace files, and the unit of an arrival in seconds.
 NAMES = (
     ("arrival", "prompt", "output", 1.0),
@@ -28,16 +28,16 @@ NAMES = (
 class LengthDistribution(float):
     """A length distribution as equally likely token counts; as a number it is their mean.
 
-    ``said``: the text it was parsed from; empty for lengths from a file.
+    ``text``: the text it was parsed from; empty for lengths from a file.
     """
 
     support: tuple
     text: str
 
-    def __new__(cls, points, said=""):
+    def __new__(cls, points, text=""):
         made = super().__new__(cls, fsum(points) / len(points))
         made.support = tuple(points)
-        made.text = said
+        made.text = text
         return made
 
     def __getnewargs__(self):
@@ -50,7 +50,7 @@ class LengthDistribution(float):
         return hash(self.support)
 
 
-def interpolate_quantiles(quantiles, said) -> LengthDistribution:
+def interpolate_quantiles(quantiles, text) -> LengthDistribution:
     """Build a distribution from evenly spaced quantiles: equal probability between neighbours, uniform in between.
 
     Examples
@@ -64,7 +64,7 @@ def interpolate_quantiles(quantiles, said) -> LengthDistribution:
         part, within = divmod((k + 0.5) / PARTS * (len(quantiles) - 1), 1)
         low, high = quantiles[int(part) : int(part) + 2]
         points.append(low + within * (high - low))
-    return LengthDistribution(points, said)
+    return LengthDistribution(points, text)
 
 
 def support(length) -> tuple:
@@ -91,7 +91,7 @@ def prefill_chunks(prompt, cached, chunk):
     return sum(fresh) / len(fresh) / chunk
 
 
-def array(length):
+def array_of(length):
     """Return the equally likely lengths as an array; a number or a symbol unchanged."""
     if not isinstance(length, LengthDistribution):
         return length
@@ -109,15 +109,15 @@ def mean_breakdown(read) -> Breakdown:
     return Breakdown(tuple(stages), source=read.source)
 
 
-def drawn(mean) -> tuple:
+def geometric_lengths(mean) -> tuple:
     """Equally likely output lengths of a geometric distribution with this mean.
 
     They are means of equal parts of an exponential distribution, which keeps the mean; each has one token or more.
 
     Examples
     --------
-    >>> lengths = drawn(500)
-    >>> round(sum(lengths) / len(lengths), 6), round(max(lengths)), drawn(1)[0]
+    >>> lengths = geometric_lengths(500)
+    >>> round(sum(lengths) / len(lengths), 6), round(max(lengths)), geometric_lengths(1)[0]
     (500.0, 2543, 1.0)
     """
     ends = [PARTS / (PARTS - k) for k in range(PARTS)]
@@ -130,7 +130,7 @@ def squared_cv(lengths) -> float:
     return fsum(one**2 for one in lengths) * len(lengths) / fsum(lengths) ** 2 - 1
 
 
-def parts(lengths) -> tuple:
+def reduced_lengths(lengths) -> tuple:
     """Reduce many equally likely lengths to at most ``PARTS``: the means of equal parts, in order."""
     ordered = sorted(lengths)
     n = min(PARTS, len(lengths))
@@ -267,7 +267,7 @@ class Trace(Record):
         return found
 
 
-def trace(name, path) -> Trace:
+def read_trace(name, path) -> Trace:
     """Read a trace: JSON lines or CSV of arrival, prompt and output; names of public traces are accepted too.
 
     The file may be compressed (gzip, or zstd with the extra ``traces``); ``-`` is the standard input. Shared prefixes
@@ -287,8 +287,8 @@ def trace(name, path) -> Trace:
             names = names or _names(row)
             if names is None:
                 break
-            if number > MOST:
-                raise ValueError(f"there are more than {MOST:,} requests: give a part of the file")
+            if number > MAX_REQUESTS:
+                raise ValueError(f"there are more than {MAX_REQUESTS:,} requests: give a part of the file")
             when, *tokens = (_field(row, field) for field in names[:3])
             prompt, output = (
                 validation.number(field, _number(field, n), zero=field == names[2])

@@ -1,20 +1,14 @@
 """One decode step as the source sees it."""
 
 from inferlib.papers.tiny2026.equations import reading_time
-from inferlib.papers.tiny2026.records import PRINTED, Assumptions
+from inferlib.papers.tiny2026.records import PRINTED
 
-from inferlib.system import DoesNotFit, Layout, NotDescribed, System, Workload, decode_model, format_bytes
+from inferlib.system import DoesNotFit, NotDescribed, decode_model, format_bytes
 from inferlib.transformer import Transformer
 
 
 @decode_model("tiny2026")
-def decode_step(
-    model: Transformer,
-    system: System,
-    workload: Workload,
-    layout: Layout | None = None,
-    assumptions: Assumptions = PRINTED,
-):
+def decode_step(model: Transformer, system, workload, layout=None, assumptions=PRINTED):
     """One decode step: reading, nothing else."""
     if layout is not None:
         raise NotDescribed("the source describes no layouts")
