@@ -250,7 +250,7 @@ def asked():
 
 
 def test_what_the_first_token_of_the_running_box_waits_for(asked):
-    parts = (asked.prompt.total, 2 * asked.step.total, calibration.engine().door)
+    parts = (asked.prompt.total, 2 * asked.step.total, calibration.engine().ingress_delay)
     assert parts[0] > 0.6 * asked.ttft > sum(parts) - parts[0]
     assert 0 < asked.ttft - sum(parts) < 0.1 * asked.ttft
 

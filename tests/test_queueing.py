@@ -293,7 +293,7 @@ def test_sglang_reads_prompts_first_with_the_constants_of_its_class():
         vllm, sglang = (ask(asked.replace(engine=name)).fleet for name in ("vllm", "sglang"))
         assert (
             sglang.server.scheduler.order == "prefill first"
-            and sglang.server.costs.door == vllm.server.costs.door
+            and sglang.server.costs.ingress_delay == vllm.server.costs.ingress_delay
         )
         assert least < sglang.estimate.tpot / vllm.estimate.tpot < most
 

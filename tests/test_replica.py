@@ -60,7 +60,7 @@ def test_answers_that_wait_for_a_place_are_erlang_s_queue(servers, offered):
 
 def test_users_of_a_loop_are_as_many_as_arrivals_times_their_time():
     """Little's law, with the way in and out."""
-    costs = replace(SERVER, door=0.05, answers=(200.0,))
+    costs = replace(SERVER, ingress_delay=0.05, answers=(200.0,))
     found, _ = loop(costs, Scheduler(), users=32, requests=5000)
     kept = found[500:4500]
     rate = len(kept) / (kept[-1].came - kept[0].came)
@@ -109,7 +109,7 @@ def drawn(choose):
         "fresh": tuple(one * (1 - cached) for one in prompts),
         "passes": tuple(1e-5 * one for one in prompts),
         "answers": workload.geometric_lengths(choose.choice((1, 8, 60, 700))),
-        "door": 0.02, "late": 0.001, "in_step": choose.choice((1, 1, 2, 8)),
+        "ingress_delay": 0.02, "late": 0.001, "in_step": choose.choice((1, 1, 2, 8)),
     }  # fmt: skip
     policy = Scheduler(
         choose.choice((512, 2048, 8192)), choose.choice((8, 256)), choose.choice(ORDERS), choose.random() < 0.3,
@@ -235,7 +235,8 @@ def test_a_second_loop_that_counts_every_token_says_the_same(case):
     """
     choose, n = random.Random(case), 120
     (base, slope), about, policy, rate = drawn(choose)
-    users, about = choose.choice((6, 24, 60)), about | {"in_step": choose.choice((1, 2, 4, 8)), "door": 0.0}
+    users = choose.choice((6, 24, 60))
+    about |= {"in_step": choose.choice((1, 2, 4, 8)), "ingress_delay": 0.0}
     costs = Costs(lambda n: (base + 1e-5 * n, slope * n), **about)
     places, outputs = lengths(costs, case, n, 0.1)
     came = np.cumsum(-np.log(uniforms(case, 0, n)) / rate).tolist()

@@ -296,7 +296,7 @@ def test_the_host_starts_the_kernels_of_a_short_prompt_one_by_one(model, engine,
     short = ask(
         model, "8x B200", prompt_tokens=100, output_tokens=100, concurrency=1, engine=engine, weights="fp8"
     ).request
-    known = calibration.engine(calibration.engine_class(engine)).door
+    known = calibration.engine(calibration.engine_class(engine)).ingress_delay
     late = load_calibration()["first_token"]["late"] if short.prompt.terms.get("expert weights") else 1
     host = calibration.engine("serving").host * 61 if waits else late * short.prompt.total
     assert short.ttft == pytest.approx(known + host) and short.prompt.total < 0.03
@@ -489,9 +489,9 @@ def test_a_protocol_says_when_the_first_token_comes():
         request(MODEL, BOX, 4096, 512, 1, requests_per_user=1),
         request(MODEL, BOX, 4096, 512, 3, requests_per_user=1e6, fixed_lengths=True),
     )
-    door = calibration.engine().door
-    assert one.ttft == pytest.approx(door + alone)
-    assert row.ttft == pytest.approx(door + 3 * alone + 2 * row.step.total, rel=1e-3)
+    ingress_delay = calibration.engine().ingress_delay
+    assert one.ttft == pytest.approx(ingress_delay + alone)
+    assert row.ttft == pytest.approx(ingress_delay + 3 * alone + 2 * row.step.total, rel=1e-3)
     held = request(MODEL, BOX, 4096, 512, 1, batching_wait_iters=20)
     assert held.ttft - one.ttft == pytest.approx(20 * one.step.total)
 

@@ -63,7 +63,7 @@ PAID = (_equal("a request costs chips × hours × price", "dollars", "rented"),)
 KINDS = {"step": STEP, "served": SERVED, "request": REQUEST, "loop": LOOP, "paid": PAID}
 
 
-def time_to_drain(door, copies, users, held, reading, output_tokens, step, in_step):
+def time_to_drain(ingress_delay, copies, users, held, reading, output_tokens, step, in_step):
     """Upper bound of TTFT in seconds: time to prefill all prompts of a copy and to finish the answers ahead.
 
     Requests beyond the ``held`` sequences wait for rounds of answers: ``users`` / ``held`` - 1. Copies that run in
@@ -73,7 +73,7 @@ def time_to_drain(door, copies, users, held, reading, output_tokens, step, in_st
     whole = held * in_step / copies * reading + output_tokens * step
     each = maximum(minimum(users, held) / copies, 1)
     ahead = each * (1 + minimum(in_step - 1, 1))
-    return door + STEPS * step + ahead * reading + rounds * whole
+    return ingress_delay + STEPS * step + ahead * reading + rounds * whole
 
 
 VIOLATION_MESSAGE = "the answer breaks a bound that needs no model ({}): please report the question"
@@ -133,20 +133,20 @@ def _loop_facts(question, request, chunks, in_step):
     deployment = question.deployment
     users = max(question.concurrency or 1, request.concurrency)
     step = request.step.total
-    door = deployment.software.door + deployment.scheduler.batching_wait_iters * step
-    door += transfer_time(question, request.prompt_tokens)
+    ingress_delay = deployment.software.ingress_delay + deployment.scheduler.batching_wait_iters * step
+    ingress_delay += transfer_time(question, request.prompt_tokens)
     lanes = deployment.layout.lanes
     if request.prefill_machine is not None:  # prefill machines do not decode
         lanes = min(request.prefill_replicas * question.prefill_deployment.layout.lanes, request.concurrency)
     read = prefill_until_first_token(deployment, request.prompt.total, chunks)
     reading = chunked_time(request.own_steps, read, step)
     begun = maximum(users / lanes, 1) / request.output_tokens
-    door += deployment.scheduler.dp_balance * token_time(step, begun * reading)
+    ingress_delay += deployment.scheduler.dp_balance * token_time(step, begun * reading)
     # TTFT is known to within one token, after which a user may ask again; in the last round fewer users ask
     paced = users * request.output_tokens / (request.seconds + request.tpot)
     return {
         "everybody": time_to_drain(
-            door, lanes, users, request.concurrency, reading, request.output_tokens, step, in_step
+            ingress_delay, lanes, users, request.concurrency, reading, request.output_tokens, step, in_step
         ),
         "tokens": request.throughput(users),
         "made": request.max_throughput,

@@ -77,7 +77,7 @@ class Engine(Record):
     )
     box: float = quantity("time of an all-reduce for every doubling beyond a box", "s", default=0)
     host: float = quantity("least time of a layer in prefill, unless its attention is plain", "s", default=0)
-    door: float = quantity("time for a request to enter and leave the server", "s", default=0)
+    ingress_delay: float = quantity("time for a request to enter and leave the server", "s", default=0)
     name: str = ""
 
 

@@ -164,10 +164,10 @@ def concurrent_answers(users, output_tokens, prompt_tokens, budget):
     return minimum(users, maximum(budget / (1 + prompt_tokens / output_tokens), 1))
 
 
-@equation(unit="s", door="s", prompt_time="s", turn="s", step="s")
-def first_token_time(door, ahead, prompt_time, turn, steps, step):
+@equation(unit="s", ingress_delay="s", prompt_time="s", turn="s", step="s")
+def first_token_time(ingress_delay, ahead, prompt_time, turn, steps, step):
     """Time to first token: service overhead, prefills up to the request's own, and the steps in between."""
-    return door + ahead * prompt_time + turn + steps * step
+    return ingress_delay + ahead * prompt_time + turn + steps * step
 
 
 @equation(unit="s", prompt_time="s", step="s", users="1 > 0")
@@ -282,8 +282,8 @@ class ClosedLoop:
 
     ``step``: seconds of a decode step. ``prompt_time``: seconds that a prefill adds to the steps. ``own``: seconds from
     the start of a request's own prefill to its first token, see :func:`prefill_until_first_token`; ``other``: seconds
-    of the prefill of a prompt ahead, which shares its steps with decoding sequences. ``door``: seconds of the service
-    before a request reaches the engine.
+    of the prefill of a prompt ahead, which shares its steps with decoding sequences. ``ingress_delay``: seconds in
+    which a request enters and leaves the server.
     ``chunks`` and ``uneven``: see :class:`PrefillProfile`. ``own_steps``: steps that prefill a prompt alone, see
     :meth:`PrefillProfile.steps`. ``most``: answers that a copy decodes at once; None without a token budget. ``lanes``:
     prefills at a time; ``in_step``: copies in lockstep, balanced for ``dp_balance`` steps (0: not balanced).
@@ -297,7 +297,7 @@ class ClosedLoop:
     own: float
     other: float
     chunks: float
-    door: float
+    ingress_delay: float
     own_steps: float
     uneven: float = 1.0
     most: float | None = None
@@ -325,7 +325,7 @@ class ClosedLoop:
         """
         others = minimum(self.decoding * self.in_step, self.running) - 1
         answer = (self.output_tokens - 1) * token_time(self.step, self.token_wait)
-        first = self.door + (1 + self.others_ahead) * self.reading
+        first = self.ingress_delay + (1 + self.others_ahead) * self.reading
         return (first / (answer + first)) ** others
 
     @cached_property
@@ -366,7 +366,7 @@ class ClosedLoop:
     @cached_property
     def between(self):
         """Prompts that could be prefilled between two of a user."""
-        return self.output_tokens / self.steps_per_prompt + self.door / self.reading
+        return self.output_tokens / self.steps_per_prompt + self.ingress_delay / self.reading
 
     @cached_property
     def group(self):
@@ -411,7 +411,9 @@ class ClosedLoop:
         each = chunked_time(self.prefill_steps - 1, self.other, self.step)
         # weights are read for the own prompt, and shared by those ahead
         turn = turn + self.own_time - each
-        return self.balance + first_token_time(self.door, self.ahead, each, turn, self.steps, self.step)
+        return self.balance + first_token_time(
+            self.ingress_delay, self.ahead, each, turn, self.steps, self.step
+        )
 
     @property
     def balance(self):

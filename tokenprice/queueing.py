@@ -230,7 +230,7 @@ class Server:
             # prompts that arrived during the step in progress are prefilled together
             pack = read * (1 + 2 * each * wait)
         steps = (plain - idle) / 2 + pieces * plain - idle
-        ttft = self.costs.door + self.costs.late + wait + pack + steps
+        ttft = self.costs.ingress_delay + self.costs.late + wait + pack + steps
         return SteadyState(load, float(each * self.copies * (ttft + after * tpot)), wait, tpot, ttft)
 
     def most_prompts(self, n):
@@ -320,7 +320,7 @@ def server_of(question, profile) -> Server:
     tokens = room * held / lanes if isfinite(room) else inf
     step = step_table(question, tokens, min(prompts))
     costs = Costs(
-        step, tokens, prompts, fresh, passes, question.output_lengths, deployment.software.door,
+        step, tokens, prompts, fresh, passes, question.output_lengths, deployment.software.ingress_delay,
         in_step=int(deployment.in_step)
     )  # fmt: skip
     busy = Server(costs, scheduler, float(question.output_tokens), held, lanes)

@@ -50,7 +50,7 @@ class Costs:
     fresh: tuple
     passes: tuple
     answers: tuple
-    door: float = 0.0
+    ingress_delay: float = 0.0
     late: float = 0.0
     in_step: int = 1
 
@@ -486,7 +486,7 @@ def loop(
     """
     total = int(rounds * users) if rounds else requests
     places, outputs = lengths(costs, seed, total + users, spread)
-    doors = -costs.door * np.log(uniforms(seed, 3, total + users))
+    delays = -costs.ingress_delay * np.log(uniforms(seed, 3, total + users))
     running = min(users // costs.in_step, scheduler.max_num_seqs, costs.tokens / max(costs.prompts))
     base, slope = costs.step(max(int(running), 1))
     life = (base + slope * costs.prompts[0]) * sum(costs.answers) / len(costs.answers)
@@ -503,7 +503,7 @@ def loop(
         if at.load and at.clock < soon:
             for r in at.event(soon):
                 found.append(r)
-                heappush(asks, (r.end + float(doors[r.number]), r.user, None, 0.0))
+                heappush(asks, (r.end + float(delays[r.number]), r.user, None, 0.0))
         else:
             when, user, one, before = heappop(asks)
             if one is None:
@@ -529,7 +529,7 @@ def loop(
 def counted(costs, found, fleet, low, high, span=(0.0, inf)) -> Played:
     """Return the times of the requests numbered ``low`` to below ``high``."""
     kept = found[low:high]
-    more = costs.door + costs.late
+    more = costs.ingress_delay + costs.late
     first = np.array([r.first - r.came + r.extra + more for r in kept])
     waits = np.array([r.begun - r.came for r in kept])
     token = np.array([(r.end - r.first) / max(r.output - 1, 1) for r in kept if r.end is not None])

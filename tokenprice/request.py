@@ -293,7 +293,7 @@ def request_of(
     prefills = (prefill_deployment or deployment).scheduler
     budget = prefills.shared_budget
     fresh_tokens = profile.tokens - profile.cached
-    door = deployment.software.door + scheduler.batching_wait_iters * step.total
+    ingress_delay = deployment.software.ingress_delay + scheduler.batching_wait_iters * step.total
     lanes = deployment.layout.lanes
     batch = decode_batch(deployment, running, output_tokens, fresh_tokens, prefill_deployment)
     beside = maximum(batch / lanes, 1) - 1 if prefill_deployment is None else 0
@@ -302,9 +302,10 @@ def request_of(
     own = prefill_until_first_token(deployment, read.total, maximum(profile.chunks, 1))
     other = prefill_until_first_token(deployment, prompt_time, profile.chunks)
     loop = ClosedLoop(
-        arrival_process, output_tokens, step=step.total, prompt_time=prompt_time, own=own, other=other, door=door,
-        chunks=profile.chunks, own_steps=own_steps, uneven=profile.uneven, running=batch, lanes=lanes,
-        in_step=deployment.in_step, most=None if budget is None else budget / (1 + fresh_tokens / output_tokens),
+        arrival_process, output_tokens, step=step.total, prompt_time=prompt_time, own=own, other=other,
+        ingress_delay=ingress_delay, chunks=profile.chunks, own_steps=own_steps, uneven=profile.uneven,
+        running=batch, lanes=lanes, in_step=deployment.in_step,
+        most=None if budget is None else budget / (1 + fresh_tokens / output_tokens),
         dp_balance=scheduler.dp_balance, apart=prefill_deployment is not None,
     )  # fmt: skip
     more = running > batch * (1 + 1e-9)  # prompts of others are always waiting then

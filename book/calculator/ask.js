@@ -600,9 +600,10 @@ globalThis.inferlibAsk = function (D) {
     };
     const none = prompts.map(() => 0);
     const { passes, freshTokens } = read || { passes: none, freshTokens: none };
-    const held = (policy.reserve ? 2 * context - S.prompt_tokens : context) - shared, door = at.q.engine_door;
+    const held = (policy.reserve ? 2 * context - S.prompt_tokens : context) - shared;
+    const ingress_delay = at.q.engine_ingress_delay;
     const tokens = Number.isFinite(room) ? room * held / lanes : Infinity;
-    const costs = { step, tokens, prompts, fresh: freshTokens, passes, answers, door, late: 0 };
+    const costs = { step, tokens, prompts, fresh: freshTokens, passes, answers, ingress_delay, late: 0 };
     const busy = server(at, S.output_tokens, policy, held, costs), full = lanes * busy.sequences;
     if (!read) return busy;
     // what each prompt adds to a step of a machine that is never idle
@@ -617,7 +618,7 @@ globalThis.inferlibAsk = function (D) {
   const readerOf = (S, { at, read, passes, freshTokens }) => {
     const policy = scheduler(S, at), step = () => [D.soon * read.total, 0];
     const costs = { step, tokens: Infinity, prompts: promptsOf(S), fresh: freshTokens, passes, answers: [1] };
-    return server(at, 1, policy, 1, { ...costs, door: 0, late: 0 });
+    return server(at, 1, policy, 1, { ...costs, ingress_delay: 0, late: 0 });
   };
   // Of a copy: the gap between two tokens, prompts that come in it, a step, sequences, a step's most prompts.
   const balance = (s, each) => {
@@ -636,7 +637,7 @@ globalThis.inferlibAsk = function (D) {
   };
   // Means by a fixed point, and of requests that are played.
   const steady = (s, all) => {
-    const load = all / s.capacity, each = all / s.lanes, { door, late } = s.costs;
+    const load = all / s.capacity, each = all / s.lanes, { ingress_delay, late } = s.costs;
     if (!(load < 1)) return null;
     const { token, came, plain, most } = balance(s, each), pieces = Math.max(1 / most, 1);
     const after = Math.max(s.output - 1, 0), idle = Math.exp(-each * after * token) * plain; // nobody decodes
@@ -648,7 +649,7 @@ globalThis.inferlibAsk = function (D) {
       waits = D.glue.residual({ step: plain, came, own: s.own, uneven: s.uneven })[0] - idle / 2;
       pack = s.own * (1 + 2 * each * waits);
     }
-    const first = door + late + waits + pack + (plain - idle) / 2 + pieces * plain - idle;
+    const first = ingress_delay + late + waits + pack + (plain - idle) / 2 + pieces * plain - idle;
     const held = each * s.lanes * (first + after * token);
     return { busy: load, held, waits, token, first };
   };

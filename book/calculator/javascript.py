@@ -32,7 +32,7 @@ from tokenprice.scheduler import Scheduler
 from tokenprice.speculation import drafted_token_time, with_draft
 
 DEGREES = (2, 4, 8)  # degrees of the timed all-reduces; a chip with fewer repeats its last
-ENGINE = ("layer", "rank", "sequence", "together", "shared", "box", "host", "door")
+ENGINE = ("layer", "rank", "sequence", "together", "shared", "box", "host", "ingress_delay")
 # Expert parallelism: none (each expert split), over all copies' chips, or within an instance.
 CUT, COPIED, WITHIN = range(3)
 
@@ -247,7 +247,7 @@ def glue():
     step, price, batch, chips = map(number, ("step", "price", "batch", "n_chips"))
     bar, came, sequences_of = number("spread"), number("came"), number("sequences")
     sequences = [number(name) for name in ("tokens", "held", "most", "budget", "fresh", "output")]
-    engine = Engine(host=number("engine_host"), door=number("engine_door"))
+    engine = Engine(host=number("engine_host"), ingress_delay=number("engine_ingress_delay"))
     policy = Scheduler(max_num_batched_tokens=number("budget"))
     at = Deployment(_Lengths(), system(), _Copies(), engine=engine, scheduler=policy, operators=operators())
     keeps, named = at.in_step, SimpleNamespace
@@ -267,7 +267,7 @@ def glue():
         drafts = map(number, ("drafted", "draft", "length"))
         whole = maximum(number("pieces"), 1)
         own = prefill.prefill_until_first_token(at, read, whole)
-        everybody = engine.door, number("lanes"), users, running, own + number("own_steps") * step
+        everybody = engine.ingress_delay, number("lanes"), users, running, own + number("own_steps") * step
         batch_of = prefill.decode_batch(at, running, output, tokens - cached)
         both = _Total("read", read), _Total("step", step)
         found = {

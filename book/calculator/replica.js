@@ -273,8 +273,9 @@ globalThis.inferlibReplica = (() => {
       if (from <= clock && clock <= to) { seconds += gap * many; tokens += many; }
     const each = tokens && seconds / tokens, time = Math.max(last.came - kept[0].came, 1e-12);
     const lives = kept.reduce((sum, r) => sum + r.first - r.came + (r.output - 1) * each, 0);
-    return { first: mean(kept.map((r) => r.first - r.came + r.extra + (at.door + at.late))), gap: each,
-      waits: mean(kept.map((r) => r.begun - r.came)), running: lives / time, preempted: one.preempted };
+    return { first: mean(kept.map((r) => r.first - r.came + r.extra + (at.ingress_delay + at.late))),
+      gap: each, waits: mean(kept.map((r) => r.begun - r.came)), running: lives / time,
+      preempted: one.preempted };
   };
   // Requests at random, so many of which are counted after others.
   const arriving = (at, policy, rate, requests, warm, start = 0, seed = 0) => {

@@ -647,11 +647,11 @@ def first_token(table):
 
     def predicted(found):
         late, host, serving, compiled = found
-        door = np.where(t.engine == "serving", serving, compiled)
+        ingress_delay = np.where(t.engine == "serving", serving, compiled)
         slower = np.where(t.experts, late, 1.0)
         own = np.maximum(slower * t.prompt_time, passes * host * t.hosted)
         other = np.maximum(slower * t.added, t.pieces * host * t.hosted)
-        times = t.step, t.added, own, other, t.pieces, door, t.own_steps
+        times = t.step, t.added, own, other, t.pieces, ingress_delay, t.own_steps
         copies = {"running": t.users, "lanes": t.copies, "in_step": t.in_step}
         return ClosedLoop(protocol, t.output_tokens, *times, most=t.most, **copies).ttft + t.balance
 
@@ -700,9 +700,9 @@ def first_factor():
 def engine_tables():
     """The constants of every class: value, and least and greatest over the fits with one group left out."""
     first = dict(zip(FIRST, _spans(fit_first_all(), first=True), strict=True))
-    found = {name: {"door": first[name]} for name in ("compiled", "serving")}
+    found = {name: {"ingress_delay": first[name]} for name in ("compiled", "serving")}
     found["serving"]["host"] = first["host"]
-    found["python-2024"] = {"door": first["serving"]}  # its TTFT was not measured
+    found["python-2024"] = {"ingress_delay": first["serving"]}  # its TTFT was not measured
     for (name, whose, unit), span in zip(FITTED, _spans(fit_all()), strict=True):
         for target in {"both": ("compiled", "serving"), "all": tuple(found)}.get(whose, (whose,)):
             found[target][name] = unit * span

@@ -331,7 +331,7 @@ def of_a_first_token(answer):
     def parts(r):
         q = answer.question
         own = {
-            "way in and out": calibration.engine(q.engine).door, "steps of others": r.steps * r.step.total,
+            "way in and out": calibration.engine(q.engine).ingress_delay, "steps of others": r.steps * r.step.total,
             "its own prompt": prefill_until_first_token(q.deployment, r.prompt.total, max(q.prefill_chunks, 1)),
         }  # fmt: skip
         return own | {"prompts of others": r.ttft - sum(own.values()), "first token": r.ttft}
@@ -466,7 +466,7 @@ _MEANS = {
     "shared": "a block with a shared expert, others whole on chips",
     "box": "an all-reduce, for each doubling beyond a box", "rank": "a step, for each doubling of chips",
     "sequence": "a sequence", "host": "a layer of a prompt, at least, where attention is not plain",
-    "door": "a first token, on the way in and out",
+    "ingress_delay": "a first token, on the way in and out",
 }  # fmt: skip
 
 
