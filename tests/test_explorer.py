@@ -390,8 +390,7 @@ def test_below_a_box_stands_what_the_kernel_model_says_to_its_question():
             engine.eval(f"node.textContent = ''; inferlibBeside(node, {told}, {link})")
             assert engine.eval("node.textContent") == answers[-1] + own, link
             assert of_calculator(engine.eval("node.href")) == answers[-1], link
-    refused = ["not answer" in answer for answer in answers]
-    assert any(refused) and not all(refused)
+    assert {"not answer" in answer for answer in answers} == {True, False}
     llama = load_model("Llama 3 70B")
     unknown, make = llama.replace(vocab_size=2 * llama.vocab_size), MADE["principles.one_step"]
     running = digits(1e3 * ask(introduction.RUNNING).seconds)

@@ -19,10 +19,11 @@ from tokenprice.change import fewer_bits
 from tokenprice.deployment import layouts as layouts_of
 from tokenprice.formatting import format_layout, format_number, format_time
 from tokenprice.parsing import parse_bool, parse_int
+from tokenprice.prefill import prefill_profile
 from tokenprice.progress import progress
 from tokenprice.question import CHOSEN_BY_DECIDE, SLO, Question, question_and_slo
 from tokenprice.queueing import Fleet, fleet
-from tokenprice.request import Request, prefill_profile, request_for, with_cautions
+from tokenprice.request import Request, request_for, with_cautions
 from tokenprice.signatures import DecideOptions
 from tokenprice.simulation import simulate_requests
 from tokenprice.uncertainty import load_calibration
