@@ -174,7 +174,7 @@ def test_a_box_opens_as_the_cell_above_it(chapter, box, state, output, after, nu
     shown, known, names = stands(chapter, box, after, number, another)
     answers = [known]
     if by:
-        found = ask(names["case"].as_step(), by=by)
+        found = ask(names["case"].step(), by=by)
         answers.append(1e3 * found.seconds if found.feasible else None)
     opened = shown.evaluate(**eval(f"dict({state})", names))[output]
     assert [opened] * len(answers) == [one and pytest.approx(one, rel=1e-3) for one in answers]

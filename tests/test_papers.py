@@ -45,7 +45,7 @@ def test_a_loader_takes_a_name_a_record_of_the_catalogue_and_its_own(key, what):
 @each_source
 def test_assumptions_are_optional_and_the_last_that_a_place_gives(key):
     package = source_package(key)
-    assert package.PRINTED == package.Assumptions() and package.Assumptions.corrected()
+    assert package.PRINTED == package.Assumptions()
     for name in package.__all__:
         if not inspect.isfunction(function := getattr(package, name)):
             continue

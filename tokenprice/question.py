@@ -459,12 +459,12 @@ class Question(ParsedRecord):
             return Workload(users, workload.mean_context(self), weights, cache)
         return Workload(self.batch or 1, 4096 if self.context is None else self.context, weights, cache)
 
-    def as_step(self) -> "Question":
+    def step(self) -> "Question":
         """The decode step of this question: one sequence for each user, at the mean context.
 
         Examples
         --------
-        >>> Question("Llama 3 70B", "8x H100", prompt_tokens="2k", output_tokens=200, concurrency=32).as_step().words()
+        >>> Question("Llama 3 70B", "8x H100", prompt_tokens="2k", output_tokens=200, concurrency=32).step().words()
         {'model': 'Llama 3 70B', 'machine': '8x H100 SXM', 'batch': 32, 'context': 2148}
         """
         lost = dict.fromkeys((*REQUEST, *SERVING))
