@@ -26,7 +26,7 @@ def printed_twice():
     rows = grading.published("erdil2025")
     return pd.DataFrame(
         {
-            table: {name: rows[table, row, name].printed for name in economics.PRINTED}
+            table: {name: rows[table, row, name].printed for name in economics.COLUMNS}
             for table, row in TWICE.items()
         }
     ).T
@@ -51,7 +51,7 @@ def computed_twice(**changes):
     found = {name: point(economics.curve(**newer | {"assumptions": a})) for name, a in asked.items()}
     return pd.DataFrame(
         {
-            name: {shown: row[column] for shown, column in economics.PRINTED.items()}
+            name: {shown: row[column] for shown, column in economics.COLUMNS.items()}
             for name, row in found.items()
         }
     ).T
