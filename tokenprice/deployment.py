@@ -231,7 +231,10 @@ class Deployment(Record):
         return rows.least_time(ShardedModel(self.at_peaks, 0, tokens, cached=cached))
 
     def _draft_time(self, batch, context):
-        """Seconds of one draft, on the last pipeline stage; the engine's time per step is counted once."""
+        """Seconds of one draft, on the last pipeline stage.
+
+        What the engine takes once for a step, such as ``rank``, belongs to the verifying step and is left out here.
+        """
         last = self
         if self.layout.pp > 1:
             batch = ShardedModel(self, batch, context).sequences
