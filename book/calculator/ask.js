@@ -463,7 +463,7 @@ globalThis.inferlibAsk = function (D) {
       return ends[low] + (place - low) * (ends[low + 1] - ends[low]);
     });
   };
-  // Lengths of answers that end with equal probability after each token: tokenprice.workload.geometric_lengths.
+  // Lengths of answers that end with equal probability after each token: workload.geometric_lengths.
   const drawnLengths = (mean) => {
     const parts = D.facts.points, tail = (k) => (k === parts ? 0
       : (1 + Math.log(parts / (parts - k))) * (parts - k) / parts);
