@@ -628,5 +628,5 @@ def test_every_field_of_a_question_and_a_promise_is_on_the_page_or_left_out_by_n
 
 # --- The page --------------------------------------------------------------------------------------------------------
 def test_no_line_of_a_script_is_longer_than_a_screen():
-    lines = [line for path in (ROOT / "book").rglob("*.js") for line in path.read_text("utf-8").splitlines()]
-    assert not [line for line in lines if len(line) > 110]
+    scripts = (path.read_text("utf-8") for path in (ROOT / "book").rglob("*.js"))
+    assert not [line for text in scripts for line in text.splitlines() if len(line) > 110]

@@ -35,7 +35,6 @@ def write(key, root=ROOT):
 if __name__ == "__main__":
     print("Written:", *write(*sys.argv[1:]), sep="\n  ")
     print(
-        "Next: list the story, and under it the record, in _toc.yml and book/chapters.md, and cite the paper"
+        "Next: list story and record in _toc.yml and book/chapters.md, cite the paper in book/bibliography.md;"
     )
-    print("by its key: book/references.bib, book/bibliography.md;")
     print(f"make refresh CHAPTERS='book/{sys.argv[1]}*.ipynb'; then replace one thing after the other.")
