@@ -215,6 +215,8 @@ class Replica:
         n = copy.sequences if copy.line else 0
         while budget >= 1 and copy.line and n < policy.max_num_seqs:
             r = copy.line[0]
+            if policy.whole and found and budget < r.left <= policy.max_num_batched_tokens:
+                break
             need = r.context + (r.output - r.done if policy.reserve else 0)
             if self.used(copy) + need > self.costs.tokens and n:
                 break

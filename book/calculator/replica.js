@@ -112,6 +112,8 @@ globalThis.inferlibReplica = (() => {
       while (budget >= 1 && waits(copy) && sequences(copy) < policy.seqs) {
         const r = copy.line[copy.head], need = r.context + (policy.reserve ? r.output - r.done : 0);
         if (used(copy) + need > at.tokens && sequences(copy)) break;
+        const whole = (policy.reserve || policy.balance) && r.left <= policy.budget;
+        if (whole && found.length && r.left > budget) break;
         copy.head++;
         if (copy.head > 4096) { copy.line = copy.line.slice(copy.head); copy.head = 0; }
         copy.kept += need;
