@@ -402,7 +402,7 @@ class ClosedLoop:
         """Time to first token in seconds, without memory limits."""
         # an arriving request waits for another copy's prefill too, if its own copy has none
         busy = minimum(self.users / (self.between + self.others_ahead + 1), 1)
-        of_copies = interleaved_prefills(busy, busy, self.prefilling) - busy
+        of_copies = self.interleaved(busy, busy) - busy
         turn = self.queued * self.reading + of_copies * self.prompt_time / self.chunks
         each = chunked_time(self.prefill_steps - 1, self.other, self.step)
         # weights are read for the own prompt, and shared by those ahead
@@ -424,13 +424,17 @@ class ClosedLoop:
         others = maximum(self.users - self.others_ahead, 1)
         own = prefill_interference(others, self.output_tokens, self.prefill_steps)
         each = self.prefill_steps * self.users / self.output_tokens
-        return interleaved_prefills(own, each, self.prefilling) * self.prompt_time / self.prefill_steps
+        return self.interleaved(own, each) * self.prompt_time / self.prefill_steps
+
+    def interleaved(self, own, each):
+        """Prefills between two tokens: in the burst, copies in lockstep prefill together."""
+        return own + (1 - self.arrival_process.burst) * (interleaved_prefills(own, each, self.prefilling) - own)
 
     @property
     def shared_time(self):
         """Machine time of a prompt among those of others, in seconds."""
-        users = self.prefill_steps * self.users
-        return lane_time(self.prompt_time, users, self.output_tokens, self.lanes, self.together)
+        own = self.prefill_steps * self.users / self.output_tokens
+        return self.prompt_time / self.lanes * self.interleaved(own, own) / own
 
     @property
     def machine_time(self):
