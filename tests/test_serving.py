@@ -12,6 +12,7 @@ from questions import request, step
 
 import inferlib
 import tokenprice
+from book import stored
 from book.serving import doubts, energy as watts, fit, operators, sparse_attention_rows, tables
 from inferlib import Layout, System, Workload, load_chip
 from tokenprice import ask, calibration, kernels, load_model, posterior, speculation  # noqa: F401, refused_calls.tsv
@@ -502,6 +503,18 @@ def test_in_a_burst_the_mean_wait_is_half_of_the_run():
     found = ask("Qwen3 32B", "1x H100 NVL", concurrency=1000, **asked)
     run = 1000 * 200 / found.throughput
     assert found.request.ttft / run == pytest.approx(146.8 / 306.8, abs=0.02)
+
+
+def test_copies_prefill_a_burst_together():
+    """GPUStack, DeepSeek V3.2 on eight copies of SGLang, all prompts at once: the time until an answer is complete."""
+    rows = stored.rows("serving/asked_rows.csv").query("layout == 'DP8' and prompt_tokens >= 1000")
+    assert len(rows) == 4
+    asked = {"layout": "DP8 EP8", "weights": "fp8", "requests_per_user": 1, "engine": "sglang"}
+    for row in rows.to_dict("records"):
+        asked |= {name: row[name] for name in ("prompt_tokens", "output_tokens", "concurrency")}
+        measured = row["first_ms"] + (row["output_tokens"] - 1) * row["ms"]
+        found = ask("DeepSeek V3.2", "8x H200", **asked).request
+        assert 1e3 * found.seconds == pytest.approx(measured, rel=0.2)
 
 
 @from_table
