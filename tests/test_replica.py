@@ -194,7 +194,8 @@ def by_steps(costs, policy, asks, made, most, again):
             copies[requests[-1].copy].line.append(requests[-1])
         busy = [copy for copy in copies if copy.line or copy.read or copy.run]
         want = [copy for copy in busy if copy.line or copy.read]
-        steps = (policy.dp_balance if len(want) < len(busy) else 0) or policy.batching_wait_iters
+        balanced = len(want) < len(copies) and all(copy.run for copy in copies)
+        steps = (policy.dp_balance if balanced else 0) or policy.batching_wait_iters
         wait = want and not any(copy.read for copy in want) and max(copy.waited for copy in want) < steps
         packs = [(copy, [] if wait else packed(copy, costs, policy)) for copy in copies]
         read = max(sum(n / r.fresh * r.seconds for r, n in pack if r.fresh) for _, pack in packs)

@@ -331,15 +331,20 @@ class ClosedLoop:
         """Steps of others that delay a first token; a prompt that finds nobody decoding starts at once."""
         return STEPS * (1 - self.alone)
 
-    @property
-    def together(self):
-        """Copies that prefill at different times and wait for one another."""
-        return 1 if self.dp_balance or self.apart else self.in_step
-
     @cached_property
     def prefilling(self):
-        """The same without copies that have no user."""
-        return minimum(self.together, self.running)
+        """Copies in lockstep that have users and prefill."""
+        return 1 if self.apart else minimum(self.in_step, self.running)
+
+    @cached_property
+    def balanced(self):
+        """Probability that all copies prefill in the same steps: in the burst, or if prompts are held.
+
+        TensorRT-LLM holds a prompt only while every copy decodes.
+        """
+        burst = self.arrival_process.burst
+        held = minimum(self.users - 1, 1) if self.dp_balance else 0
+        return burst + (1 - burst) * held
 
     @cached_property
     def prefill_steps(self):
@@ -415,7 +420,7 @@ class ClosedLoop:
         if self.apart or not (self.dp_balance and self.in_step > 1):
             return 0.0
         begun = self.users / self.output_tokens
-        steps = balance_steps(begun, self.in_step, self.dp_balance)
+        steps = balance_steps(begun, self.in_step, self.dp_balance) * minimum(self.users - 1, 1)
         return steps * (self.step + begun * self.prompt_time)
 
     @property
@@ -427,8 +432,9 @@ class ClosedLoop:
         return self.interleaved(own, each) * self.prompt_time / self.prefill_steps
 
     def interleaved(self, own, each):
-        """Prefills between two tokens: in the burst, copies in lockstep prefill together."""
-        return own + (1 - self.arrival_process.burst) * (interleaved_prefills(own, each, self.prefilling) - own)
+        """Prefills between two tokens of a user, those of other copies included."""
+        others = interleaved_prefills(own, each, self.prefilling) - own
+        return own + (1 - self.balanced) * others
 
     @property
     def shared_time(self):

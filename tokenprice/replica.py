@@ -286,8 +286,9 @@ class Replica:
         if not want or any(c.reading for c in want):
             return 0
         waited = max(copy.waited for copy in want)
-        alive = sum(copy.load > 0 for copy in self.copies)
-        hold = (policy.dp_balance if len(want) < alive else 0) or policy.batching_wait_iters
+        # TensorRT-LLM (``_balance_adp_requests``) waits for other copies' prompts while all copies decode
+        waits = len(want) < len(self.copies) and all(copy.running for copy in self.copies)
+        hold = (policy.dp_balance if waits else 0) or policy.batching_wait_iters
         return max(hold - waited, 0)
 
     def decode_time(self, packs):

@@ -145,8 +145,8 @@ globalThis.inferlibReplica = (() => {
     const toHold = () => {
       const want = [...prompted];
       if (!want.length || !(policy.balance || policy.wait) || want.some((c) => c.reading.length)) return 0;
-      const alive = copies.filter((copy) => waits(copy) || sequences(copy)).length;
-      const most = (want.length < alive && policy.balance) || policy.wait;
+      const others = want.length < copies.length && copies.every((copy) => copy.running.size);
+      const most = (others && policy.balance) || policy.wait;
       return Math.max(most - Math.max(...want.map((copy) => copy.waited)), 0);
     };
     own.event = (until) => {
