@@ -99,6 +99,14 @@ def test_defaults_of_engines_are_those_of_their_documentation(engine, chip, budg
     assert found.dp_balance == 0
 
 
+def test_tensorrt_llm_divides_no_prompt_that_fits_into_a_step():
+    """``enable_chunked_prefill`` is off: 8,192 tokens hold one prompt of 5,000; a token waits for all of it or none."""
+    given = {"prompts": (5000,), "fresh": (5000,), "passes": (0.5,), "answers": (50,)}
+    costs = Costs(lambda n: (0.01, 0.0), tokens=inf, door=0.0, late=0.0, in_step=1, **given)
+    _, machines = loop(costs, Scheduler(8192, 256, reserve=True), 8, 100, 10, 0.1, 1)
+    assert {round(gap, 6) for _, gap, _ in machines[0].gaps} == {0.01, 0.51}
+
+
 def drawn(choose):
     """Costs and a scheduler at random: short and long prompts, small memories, copies, orders, balance."""
     prompts = tuple(choose.choice((50, 400.5, 3000, 20_000)) for _ in range(choose.choice((1, 4))))
@@ -155,7 +163,12 @@ def packed(copy, costs, policy):
         if r in copy.line:
             alone = not copy.run and not copy.read
             fits = held(copy, policy) + r.prompt + (r.output if policy.reserve else r.done) <= costs.tokens
-            if budget < 1 or len(copy.run + copy.read) >= policy.max_num_seqs or not (fits or alone):
+            divided = budget < r.left <= policy.max_num_batched_tokens and (
+                policy.reserve or policy.dp_balance
+            )
+            if found and divided or budget < 1 or len(copy.run + copy.read) >= policy.max_num_seqs:
+                break
+            if not (fits or alone):
                 break
             copy.read.append(copy.line.pop(0))
         if budget > 0:
@@ -184,7 +197,8 @@ def by_steps(costs, policy, asks, made, most, again):
             copies[requests[-1].copy].line.append(requests[-1])
         busy = [copy for copy in copies if copy.line or copy.read or copy.run]
         want = [copy for copy in busy if copy.line or copy.read]
-        steps = (policy.dp_balance if len(want) < len(busy) else 0) or policy.batching_wait_iters
+        balanced = len(want) < len(copies) and all(copy.run for copy in copies)
+        steps = (policy.dp_balance if balanced else 0) or policy.batching_wait_iters
         wait = want and not any(copy.read for copy in want) and max(copy.waited for copy in want) < steps
         packs = [(copy, [] if wait else packed(copy, costs, policy)) for copy in copies]
         read = max(sum(n / r.fresh * r.seconds for r, n in pack if r.fresh) for _, pack in packs)

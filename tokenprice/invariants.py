@@ -105,7 +105,7 @@ def of_request(question, request, fleet=None):
     deployment = question.deployment
     lanes = deployment.layout.lanes
     chunks = max(question.prefill_chunks, 1)
-    in_step = 1 if request.prefill_machine or deployment.scheduler.dp_balance else deployment.in_step
+    in_step = 1 if request.prefill_machine else deployment.in_step
     kinds = ["request"]
     if fleet is None:
         kinds.append("loop")

@@ -333,15 +333,20 @@ class ClosedLoop:
         """Decode steps of others that delay a first token: none if no other user decodes, else :data:`STEPS`."""
         return STEPS * (1 - self.alone)
 
-    @property
-    def together(self):
-        """Copies that prefill at different times and wait for one another."""
-        return 1 if self.dp_balance or self.apart else self.in_step
-
     @cached_property
     def prefilling(self):
-        """Copies of :attr:`together` that have a user: only these prefill."""
-        return minimum(self.together, self.running)
+        """Copies in lockstep that have users and prefill."""
+        return 1 if self.apart else minimum(self.in_step, self.running)
+
+    @cached_property
+    def balanced(self):
+        """Probability that all copies prefill in the same steps: in the burst, or if prompts are held.
+
+        TensorRT-LLM holds a prompt only while every copy decodes.
+        """
+        burst = self.arrival_process.burst
+        held = minimum(self.users - 1, 1) if self.dp_balance else 0
+        return burst + (1 - burst) * held
 
     @cached_property
     def prefill_steps(self):
@@ -406,7 +411,7 @@ class ClosedLoop:
         """Time to first token in seconds, without memory limits."""
         # an arriving request waits for another copy's prefill too, if its own copy has none
         busy = minimum(self.users / (self.between + self.others_ahead + 1), 1)
-        of_copies = interleaved_prefills(busy, busy, self.prefilling) - busy
+        of_copies = self.interleaved(busy, busy) - busy
         turn = self.queued * self.reading + of_copies * self.prompt_time / self.chunks
         each = chunked_time(self.prefill_steps - 1, self.other, self.step)
         # weights are read for the own prompt, and shared by those ahead
@@ -421,7 +426,7 @@ class ClosedLoop:
         if self.apart or not (self.dp_balance and self.in_step > 1):
             return 0.0
         begun = self.users / self.output_tokens
-        steps = balance_steps(begun, self.in_step, self.dp_balance)
+        steps = balance_steps(begun, self.in_step, self.dp_balance) * minimum(self.users - 1, 1)
         return steps * (self.step + begun * self.prompt_time)
 
     @property
@@ -430,13 +435,18 @@ class ClosedLoop:
         others = maximum(self.users - self.others_ahead, 1)
         own = prefill_interference(others, self.output_tokens, self.prefill_steps)
         each = self.prefill_steps * self.users / self.output_tokens
-        return interleaved_prefills(own, each, self.prefilling) * self.prompt_time / self.prefill_steps
+        return self.interleaved(own, each) * self.prompt_time / self.prefill_steps
+
+    def interleaved(self, own, each):
+        """Prefills between two tokens of a user, those of other copies included."""
+        others = interleaved_prefills(own, each, self.prefilling) - own
+        return own + (1 - self.balanced) * others
 
     @property
     def shared_time(self):
         """Machine time of a prompt among those of others, in seconds."""
-        users = self.prefill_steps * self.users
-        return lane_time(self.prompt_time, users, self.output_tokens, self.lanes, self.together)
+        own = self.prefill_steps * self.users / self.output_tokens
+        return self.prompt_time / self.lanes * self.interleaved(own, own) / own
 
     @property
     def machine_time(self):

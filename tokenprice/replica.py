@@ -215,6 +215,8 @@ class Replica:
         n = copy.sequences if copy.line else 0
         while budget >= 1 and copy.line and n < policy.max_num_seqs:
             r = copy.line[0]
+            if policy.whole and found and budget < r.left <= policy.max_num_batched_tokens:
+                break
             need = r.context + (r.output - r.done if policy.reserve else 0)
             if self.used(copy) + need > self.costs.tokens and n:
                 break
@@ -284,8 +286,9 @@ class Replica:
         if not want or any(c.reading for c in want):
             return 0
         waited = max(copy.waited for copy in want)
-        alive = sum(copy.load > 0 for copy in self.copies)
-        hold = (policy.dp_balance if len(want) < alive else 0) or policy.batching_wait_iters
+        # TensorRT-LLM (``_balance_adp_requests``) waits for other copies' prompts while all copies decode
+        waits = len(want) < len(self.copies) and all(copy.running for copy in self.copies)
+        hold = (policy.dp_balance if waits else 0) or policy.batching_wait_iters
         return max(hold - waited, 0)
 
     def decode_time(self, packs):

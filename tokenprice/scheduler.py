@@ -71,6 +71,14 @@ class Scheduler(Record):
         """Whether sequences decode in a step with prefill."""
         return self.order == ORDERS[0]
 
+    @cached_property
+    def whole(self) -> bool:
+        """Whether a prompt that fits into a step is never divided.
+
+        TensorRT-LLM divides prompts only if asked (``enable_chunked_prefill``), and the balance of copies is its own.
+        """
+        return bool(self.reserve or self.dp_balance)
+
     @property
     def shared_budget(self) -> float | None:
         """Tokens of a step that prompts share with decoding sequences; unlimited if these pause meanwhile."""

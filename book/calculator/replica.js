@@ -112,6 +112,8 @@ globalThis.inferlibReplica = (() => {
       while (budget >= 1 && waits(copy) && sequences(copy) < policy.seqs) {
         const r = copy.line[copy.head], need = r.context + (policy.reserve ? r.output - r.done : 0);
         if (used(copy) + need > at.tokens && sequences(copy)) break;
+        const whole = (policy.reserve || policy.balance) && r.left <= policy.budget;
+        if (whole && found.length && r.left > budget) break;
         copy.head++;
         if (copy.head > 4096) { copy.line = copy.line.slice(copy.head); copy.head = 0; }
         copy.kept += need;
@@ -143,8 +145,8 @@ globalThis.inferlibReplica = (() => {
     const toHold = () => {
       const want = [...prompted];
       if (!want.length || !(policy.balance || policy.wait) || want.some((c) => c.reading.length)) return 0;
-      const alive = copies.filter((copy) => waits(copy) || sequences(copy)).length;
-      const most = (want.length < alive && policy.balance) || policy.wait;
+      const others = want.length < copies.length && copies.every((copy) => copy.running.size);
+      const most = (others && policy.balance) || policy.wait;
       return Math.max(most - Math.max(...want.map((copy) => copy.waited)), 0);
     };
     own.event = (until) => {
