@@ -225,8 +225,7 @@ def test_an_offer_is_the_fewest_machines_that_keep_the_promise():
         many = offer.fleet
         assert many.estimate.tpot <= 1 / 40 and many.estimate.ttft <= 0.5
         if many.replicas > 1 and not many.prefill_machine:
-            here = asked.replace(machine=many.system, layout=offer.layout)
-            fewer = fleet(here, machines=many.replicas - 1)
+            fewer = fleet(asked.replace(machine=many.system, layout=offer.layout, replicas=many.replicas - 1))
             assert fewer is None or fewer.estimate.tpot > 1 / 40 or fewer.estimate.ttft > 0.5
 
 

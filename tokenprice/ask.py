@@ -586,7 +586,7 @@ def _note_if_16_bit_is_faster(question, step):
 
 def _fleets(question, simulated):
     """Return the fleet of a question, and the fleet with disaggregated prefill for comparison (or None)."""
-    fleet = queueing.fleet(question, machines=question.replicas, simulated=simulated)
+    fleet = queueing.fleet(question, simulated=simulated)
     bandwidth = question.machine.chip.scale_out_bandwidth
     if question.reader or question.replicas or not simulated or bandwidth is None:
         return fleet, None
