@@ -211,12 +211,16 @@ class Server:
         """Return the same machine with every time multiplied by a factor."""
         return self if by == 1 else replace(self, costs=self.costs.slower(by))
 
-    def steady(self, arrivals) -> SteadyState | None:
-        """Find means by a fixed point: running = rate x answer x step(running, prefills); None above capacity."""
+    def steady(self, arrivals) -> SteadyState:
+        """Find means by a fixed point: running = rate x answer x step(running, prefills).
+
+        Above capacity all sequences run, and the queue grows without end.
+        """
         load = self.load(arrivals)
         each = arrivals / self.copies
         if load >= 1:
-            return None
+            running = self.copies * self.sequences
+            return SteadyState(load, running, inf, running / (self.capacity * self.output), inf)
         read, uneven = self.prompt
         after = max(self.output - 1, 0)
         tpot, came, plain, n = self.balance(each)
@@ -382,9 +386,9 @@ class Fleet(Screen):
     """A number of machines for a request rate, in steady state.
 
     ``estimate`` is the state of one machine; ``slow_end`` its state at the slow end of a step's interval, ``factor``
-    times as slow (``prefill_factor``: a prefill machine). If ``prefill_machine`` is given, ``prefill_replicas`` such
-    machines prefill the prompts; ``server_that_reads`` is one of them. ``request`` is the mean request, with its price,
-    and with intervals that hold the slow end.
+    times as slow (``prefill_factor``: a prefill machine), with infinite times where its queue grows without end. If
+    ``prefill_machine`` is given, ``prefill_replicas`` such machines prefill the prompts; ``server_that_reads`` is one
+    of them. ``request`` is the mean request, with its price, and with intervals that hold the slow end.
     ``max_num_seqs``: the limit that :func:`tokenprice.decide` chose, at which memory is hardly ever full.
     """
 
@@ -553,10 +557,17 @@ class Fleets:
         return {self.server: self.alone.step_factor, self.prefill_server: self.alone.prefill_factor}
 
     def able(self, n, prefill_replicas=0):
-        """Whether machines have a steady state at the slow end too: a load below 1."""
-        kinds = (self.server, n), (self.prefill_server, prefill_replicas)
-        rate = self.question.request_rate
-        return all(self.factors[kind] * kind(many).load(rate / many) < 1 for kind, many in kinds if many)
+        """Whether machines have a steady state, a load below 1: at the slow end too, unless the reader has so many."""
+        question = self.question
+        kinds = (
+            (self.server, n, question.replicas),
+            (self.prefill_server, prefill_replicas, question.prefill_replicas),
+        )
+        return all(
+            self.factors[kind] ** (not given) * kind(many).load(question.request_rate / many) < 1
+            for kind, many, given in kinds
+            if many
+        )
 
     @cached_property
     def end(self):
@@ -568,7 +579,7 @@ class Fleets:
         rate = self.question.request_rate
         each = rate / n
         one = kind(n).slower(self.factors[kind] ** slow)
-        if not self.simulated:
+        if not self.simulated or one.load(each) >= 1:
             return one.steady(each)
         played = partial(one.played, rate, machines=n, until_first=True)
         found = played()
@@ -650,8 +661,8 @@ class Fleets:
 def fleet(question, *, kept=bool, sure=False, simulated=True, near=None) -> Fleet | None:
     """Find the smallest fleet for a question's request rate whose state meets ``kept``; None if no number does.
 
-    A load at which the slow end of the interval has no steady state is refused: a machine slightly slower than computed
-    would let queues grow without end.
+    A load at which the slow end of the interval has no steady state is refused, unless the question gives the number of
+    machines: one slightly slower than computed would let queues grow without end.
 
     ``kept``: whether a state meets the SLO, at the slow end if ``sure``. ``simulated``: whether states are simulated;
     otherwise they come from :meth:`Server.steady`, which finds the numbers ``near``.
