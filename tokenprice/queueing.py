@@ -598,8 +598,7 @@ class Fleets:
         if prefill_replicas:
             reads = self.end(self.prefill_server, prefill_replicas, slow)
             before += reads.ttft
-            load = max(found.load, reads.load) if slow else found.load
-            found = replace(found, wait=reads.wait, load=load)
+            found = replace(found, wait=reads.wait, load=max(found.load, slow * reads.load))
         elif question.prefill_machine:
             before += self.profile(1).full.total * self.alone.prefill_factor**slow
         return replace(found, ttft=before + found.ttft)
