@@ -678,8 +678,8 @@ globalThis.inferlibAsk = function (D) {
   // Seconds in which a chip sends or receives its part of a prompt's cache.
   const transfer = (at, length) =>
     kept(at, length, over(at.q)).kept / at.q.chip_scale_out_bandwidth;
-  // As few machines as have a steady state at both ends that is good, or those that the reader has, with one in
-  // the middle; `near`: machines and readers from which on they are played.
+  // As few machines as have a steady state at both ends that is good, or those that one has, with a steady
+  // state in the middle; `near`: machines and readers from which on they are played.
   const fleet = (S, one, reader, { good = null, sure = false, play = true, near = null } = {}) => {
     const { request_rate: arrivals, prompt_tokens: prompt, mix } = S, { at, lanes } = one,
       { read } = reader || one;
@@ -687,11 +687,12 @@ globalThis.inferlibAsk = function (D) {
       running: lanes, prompt, pack: 1 }, reader);
     const own = reader ? one.decodes : one.serves, reads = reader && readerOf(S, reader), known = {};
     const times = (s) => (s === own ? factor : readFactor);
-    const able = (s, n) => arrivals / n / s.capacity * (s === own && S.replicas ? 1 : times(s)) < 1;
+    const loaded = (s, n, slow) => arrivals / n / s.capacity * (slow ? times(s) : 1);
+    const able = (s, n) => loaded(s, n, !(s === own && S.replicas)) < 1;
     const end = (s, n, slow) => {
       const name = [s === own, n, slow].join(), one = () => (slow ? slower(s, times(s)) : s);
-      const ends = play && arrivals / n / s.capacity * (slow ? times(s) : 1) < 1;
-      return (known[name] ||= ends ? played(one(), n, slow) : steady(one(), arrivals / n));
+      return (known[name] ||= play && loaded(s, n, slow) < 1 ? played(one(), n, slow)
+        : steady(one(), arrivals / n));
     };
     // Full memory is rare and lasts long, so a short simulation may miss how late it makes first tokens.
     const played = (s, n, slow) => {
