@@ -57,7 +57,8 @@ async () => {
   // --- The parts
   // ----------------------------------------------------------------------------------------------
   const time = (s) => (s == null ? "n/a" : s >= 1 ? `${digits(s)} s` : `${digits(1e3 * s)} ms`);
-  const span = (a, b) => `${digits(b >= 1 ? a : 1e3 * a)} to ${time(b)}`;
+  const span = (a, b) => (b === Infinity ? `${time(a)} or more`
+    : `${digits(b >= 1 ? a : 1e3 * a)} to ${time(b)}`);
   const usd = (v) => (v == null ? "n/a" : `$${v > 0 && v < 1e-3 ? v.toFixed(6) : digits(v)}`);
   const number = (label) => +label.replace(/,/g, "").replace("K", "e3").replace("M", "e6");
   // An axis as a reader reads it: two labels, and what lies between them by logarithms.

@@ -20,6 +20,7 @@ from book import measured
 from book.calculator import fields, javascript, page as calculator_page, tables
 from inferlib.system import System
 from tokenprice import SLO, Question, ask, catalog, change, decide, permalink
+from tokenprice.ask import plain
 from tokenprice.formatting import format_layout
 from tokenprice.question import REQUEST, SERVING, STEP
 
@@ -234,7 +235,7 @@ def test_fleets_at_random():
         assert bool(found["apart"]) == bool(told.disaggregated)
         for here, there in ((found["many"], told.fleet), (found["apart"], told.disaggregated)):
             if there:
-                said = there.to_dict()
+                said = plain(there.to_dict())
                 numbers = [here[name] for name in ("n", "readers", "chips")]
                 numbers += [here["readerLoad"] or 0, here["slow"]["waits"]]
                 numbers += [here["state"][name] for name in ("busy", "held", "waits", "first", "token")]

@@ -69,7 +69,8 @@ def test_as_many_machines_as_are_enough_answer():
         if found is None or not found.feasible or found.fleet.replicas == 1:
             continue
         fewer = ask(found.question.replace(replicas=found.fleet.replicas - 1))
-        enough = int(fewer.reason.replace(",", "").split(" are enough")[0].rsplit(" ", 1)[-1])
+        reason = fewer.reason or fewer.warnings[-1]
+        enough = int(reason.replace(",", "").split(" are enough")[0].rsplit(" ", 1)[-1])
         assert ask(found.question.replace(replicas=enough)).feasible
         told += 1
     assert told > n / 8

@@ -157,7 +157,7 @@ def test_more_requests_never_need_fewer_machines(layout):
         )
 
 
-def test_above_the_load_at_which_a_slower_machine_has_no_end_there_is_no_answer():
+def test_above_the_capacity_of_machines_there_is_no_answer():
     found = ask(ASKED.replace(replicas=6))
     assert found.status == "n/a" and "9 are enough" in found.reason and "115% of capacity" in found.reason
     for n, words in ((1, "1 machine would"), (2, "2 machines would")):
@@ -168,6 +168,21 @@ def test_above_the_load_at_which_a_slower_machine_has_no_end_there_is_no_answer(
     )  # a little slower is a lot later
 
 
+def test_machines_that_one_has_are_answered_up_to_their_capacity():
+    """At 70, 77 and 96% of it; above 82% slower ones have no steady state."""
+    first = [ask(ASKED.replace(replicas=6, request_rate=n)).request.ttft for n in (18, 20, 25)]
+    assert first == sorted(first)
+
+
+def test_above_capacity_all_sequences_run_and_the_queue_grows_without_end():
+    """Simulated: each request waits longer than the one before, by what it takes to answer one less a gap."""
+    server = server_of(ASKED)
+    rate, n = 2 * server.capacity, 4000
+    made = server.played(rate, n)
+    assert np.ptp(made.waits) == pytest.approx(n / server.capacity - n / rate, rel=0.1)
+    assert server.steady(rate).tpot == pytest.approx(made.gap, rel=0.05)
+
+
 def test_a_prompt_takes_as_many_joules_of_a_machine_that_only_reads():
     """Pipeline stages prefill one prompt each at the same time, on prefill machines too."""
     asked = ASKED.replace(layout="PP2 x TP2")
@@ -176,15 +191,15 @@ def test_a_prompt_takes_as_many_joules_of_a_machine_that_only_reads():
 
 
 @from_table
-def test_headroom_is_the_largest_rate_that_is_answered(model, more):
-    """Load, headroom and refusal are one quantity."""
+def test_headroom_is_the_largest_rate_whose_slow_end_has_a_steady_state(model, more):
+    """Load, headroom and caution are one quantity."""
     fleet = Question(
         "Qwen3 8B", "8x H200", prompt_tokens=2000, output_tokens=300, request_rate=0.5, replicas=3
     )
     asked = fleet.replace(model=model, **more)
     rate = asked.request_rate * ask(asked).fleet.headroom
-    for by, feasible in ((0.98, True), (1.02, False)):
-        assert ask(asked.replace(request_rate=by * rate)).feasible is feasible
+    for by, steady in ((0.98, True), (1.02, False)):
+        assert np.isfinite(ask(asked.replace(request_rate=by * rate)).request.ttft_interval[1]) == steady
 
 
 def test_decide_limits_sequences_where_memory_runs_full():
@@ -225,9 +240,13 @@ def test_an_offer_is_the_fewest_machines_that_keep_the_promise():
         many = offer.fleet
         assert many.estimate.tpot <= 1 / 40 and many.estimate.ttft <= 0.5
         if many.replicas > 1 and not many.prefill_machine:
-            here = asked.replace(machine=many.system, layout=offer.layout)
-            fewer = fleet(here, machines=many.replicas - 1)
-            assert fewer is None or fewer.estimate.tpot > 1 / 40 or fewer.estimate.ttft > 0.5
+            fewer = fleet(asked.replace(machine=many.system, layout=offer.layout, replicas=many.replicas - 1))
+            assert (
+                fewer is None
+                or fewer.headroom < 1
+                or fewer.estimate.tpot > 1 / 40
+                or fewer.estimate.ttft > 0.5
+            )
 
 
 def test_what_it_costs_to_be_sure_stands_beside_an_offer():

@@ -142,7 +142,8 @@ def test_terminal_and_refusals(capsys):
     printed = capsys.readouterr().out
     assert "p99" in printed and "SLO met by" in printed
     assert (
-        main([*line, "--request-rate", "99", "--replicas", "1"]) == 2 and "steady" in capsys.readouterr().err
+        main([*line, "--request-rate", "99", "--replicas", "1"]) == 2
+        and "without end" in capsys.readouterr().err
     )
 
 

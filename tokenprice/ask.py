@@ -32,8 +32,8 @@ from tokenprice.uncertainty import load_calibration, step_interval
 ALL = "all"
 PREFILL_INTERFERENCE = "prompts of others"
 OVERLOAD_MESSAGE = (
-    "{machines} {some} would be loaded to {load} of capacity; above {most} the slow end of the interval has "
-    "no steady state; {enough} are enough"
+    "{machines} {some} would be loaded to {load} of capacity; above {most} the queue grows without end at the slow end "
+    "of the interval; {enough} are enough"
 )
 LATER = "{name} kernels have longer fixed times"
 NO_NETWORK = "{name} states no scale_out_bandwidth, over which a cache moves to another machine"
@@ -286,7 +286,7 @@ class Answer(Screen):
                 "fleet": self.fleet.to_dict(),
                 "disaggregated": self.disaggregated and self.disaggregated.to_dict(),
             }
-        return _plain(found)
+        return plain(found)
 
     def screen(self):
         """Return the question; TPOT, TTFT, price, memory and speedups; notes, cautions and commands."""
@@ -535,10 +535,11 @@ def _request_answer(question, simulated):
         if fleet is None:
             return _no_answer(question, "n/a", _overload_reason(question))
     request = fleet.request if fleet else closed_loop(question, step, running)
+    crowded = (_overload_reason(question),) if fleet and fleet.headroom <= 1 else ()
     return Answer(
         question, KERNELS, request.step, request=request, fleet=fleet, disaggregated=disaggregated,
         factor=request.step_factor, at_peaks=request.at_peaks[0], confidence=load_calibration()["confidence"],
-        warnings=request.warnings,
+        warnings=request.warnings + crowded,
     )  # fmt: skip
 
 
@@ -589,7 +590,7 @@ def _note_if_16_bit_is_faster(question, step):
 
 def _fleets(question, simulated):
     """Return the fleet of a question, and the fleet with disaggregated prefill for comparison (or None)."""
-    fleet = queueing.fleet(question, machines=question.replicas, simulated=simulated)
+    fleet = queueing.fleet(question, simulated=simulated)
     bandwidth = question.machine.chip.scale_out_bandwidth
     if question.prefill_deployment or question.replicas or not simulated or bandwidth is None:
         return fleet, None
@@ -602,17 +603,20 @@ def _overload_reason(question):
     if fleet is None:
         return "no number of machines has a steady state"
     kinds = (
-        (question.replicas, fleet.replicas, fleet.server, "machine"),
-        (question.prefill_replicas, fleet.prefill_replicas, fleet.prefill_server, "prefill machine"),
-    )
-    load, machines, least, name = max(
-        (server.load(question.request_rate / machines), machines, least, name)
-        for machines, least, server, name in kinds
+        (question.replicas, fleet.replicas, fleet.factor, fleet.server, "machine"),
+        (
+            question.prefill_replicas, fleet.prefill_replicas, fleet.prefill_factor, fleet.prefill_server,
+            "prefill machine",
+        ),
+    )  # fmt: skip
+    slow_load, factor, machines, least, name = max(
+        (factor * server.load(question.request_rate / machines), factor, machines, least, name)
+        for machines, least, factor, server, name in kinds
         if machines
     )
     return OVERLOAD_MESSAGE.format(
         machines=machines, some=f"{name}s" if machines > 1 else name, enough=least,
-        load=f"{load:.0%}", most=f"{1 / fleet.factor:.0%}",
+        load=f"{slow_load / factor:.0%}", most=f"{1 / factor:.0%}",
     )  # fmt: skip
 
 
@@ -679,19 +683,19 @@ def _format_length(tokens):
     return f"{said} (mean {tokens:,.0f})" if said else f"{tokens:,.0f}"
 
 
-def _plain(value):
+def plain(value):
     """Convert to plain Python values for JSON.
 
     Examples
     --------
     >>> from fractions import Fraction
-    >>> _plain({"numbers": (Fraction(1, 2), 3, math.inf), "words": [None, True, "text"]})
+    >>> plain({"numbers": (Fraction(1, 2), 3, math.inf), "words": [None, True, "text"]})
     {'numbers': [0.5, 3, None], 'words': [None, True, 'text']}
     """
     if isinstance(value, Mapping):
-        return {name: _plain(part) for name, part in value.items()}
+        return {name: plain(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(part) for part in value]
+        return [plain(part) for part in value]
     if value is None or isinstance(value, (str, bool, int)):
         return value
     return float(value) if math.isfinite(value) else None

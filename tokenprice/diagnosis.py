@@ -15,7 +15,7 @@ from inferlib import validation
 from inferlib.equation import frozen
 from inferlib.system import System
 from tokenprice import benchmark, calibration, launch
-from tokenprice.ask import Answer, ask_kernel_model
+from tokenprice.ask import Answer, ask_kernel_model, plain
 from tokenprice.formatting import format_number, format_time
 from tokenprice.question import Question, parse_options
 from tokenprice.signatures import AskOptions
@@ -170,7 +170,7 @@ class Check:
 
     def to_dict(self) -> dict:
         """Everything as plain numbers and texts, in SI units."""
-        return {
+        return plain({
             "question": self.answer.question.words(), "inside": self.inside, "impossible": self.impossible,
             "numbers": {
                 name: {"measured": value, **one._asdict(), "inside": name not in self.outside}
@@ -182,8 +182,8 @@ class Check:
             "next": [
                 {"flag": flag, "seconds": one.seconds, "tokens_per_second": one.throughput} for flag, one in self.next
             ],
-            "notes": list(self.notes),
-        }  # fmt: skip
+            "notes": self.notes, "warnings": self.answer.warnings,
+        })  # fmt: skip
 
     def __str__(self):
         names = benchmark.table()["measured"]
@@ -194,7 +194,8 @@ class Check:
             verdict = (times if name in self.outside else "inside") + f" ({statistic})" * (
                 statistic != "mean"
             )
-            span = f"{_said(name, one.low)} to {_said(name, one.high)}"
+            end = "or more" if one.high == math.inf else f"to {_said(name, one.high)}"
+            span = f"{_said(name, one.low)} {end}"
             lines.append(f"{names[name]}: expected {span}, yours {_said(name, value)}: {verdict}")
         left = [names[name] for name in self.benchmark.measured if name not in self.numbers]
         if left:

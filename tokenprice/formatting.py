@@ -1,6 +1,7 @@
 """Format numbers, intervals, layouts, number formats and tables as text."""
 
 from html import escape
+from math import inf
 
 from tokenprice import calibration
 
@@ -92,9 +93,14 @@ def format_time(seconds, low=None, high=None, more="") -> str:
     --------
     >>> format_time(0.0204), format_time(12, 8, 19), format_time(0.2, 0.1, 0.4, ", 80 %"), format_time(10)
     ('20.4 ms', '12 s (8 to 19)', '200 ms (100 to 400, 80 %)', '10 s')
+    >>> format_time(12, 8, inf), format_time(inf)
+    ('12 s (8 or more)', 'without end')
     """
+    if seconds == inf:
+        return "without end"
     unit, scale = ("s", 1) if seconds >= 10 else ("ms", 1e3)
-    span = "" if low is None else f" ({format_number(scale * low)} to {format_number(scale * high)}{more})"
+    end = "or more" if high == inf else high and f"to {format_number(scale * high)}"
+    span = "" if low is None else f" ({format_number(scale * low)} {end}{more})"
     return f"{format_number(scale * seconds)} {unit}{span}"
 
 

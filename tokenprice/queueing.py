@@ -5,6 +5,7 @@ follow from it. Waiting times are simulated (:mod:`tokenprice.replica`). When ma
 (:meth:`Server.steady`) stands in for the simulation, and only the best are simulated.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from math import ceil, exp, floor, inf, isfinite
@@ -16,6 +17,7 @@ from inferlib.system import System
 from tokenprice import energy, workload
 from tokenprice.formatting import Screen, format_number, format_time, values
 from tokenprice.prefill import prefill_profile, prefill_until_first_token, transfer_time
+from tokenprice.question import Question
 from tokenprice.replica import Costs, Played, counted, play, uniforms
 from tokenprice.request import Request, request_for, with_cautions
 from tokenprice.scheduler import MAX_SEQUENCES, Scheduler
@@ -169,8 +171,8 @@ class Server:
     def sequences(self) -> float:
         """Sequences of a copy that is never idle."""
         policy = self.scheduler
-        budget = self.scheduler.max_num_batched_tokens
         most = max(min(self.costs.tokens / self.held, policy.max_num_seqs, MAX_SEQUENCES), 1)
+        budget = policy.max_num_batched_tokens
         return most_sequences(most, 1, most, budget, self.fresh, self.output, int(policy.rides))
 
     @cached_property
@@ -198,9 +200,8 @@ class Server:
     @cached_property
     def capacity(self) -> float:
         """Requests per second of all copies."""
-        read = self.prompt[0]
         n = self.sequences
-        return self.copies * capacity(n, self.output, self.step(n), read, self.together, self.again)
+        return self.copies * capacity(n, self.output, self.step(n), self.prompt[0], self.together, self.again)
 
     def load(self, arrivals) -> float:
         """Share of the machine's capacity that this request rate uses."""
@@ -210,13 +211,17 @@ class Server:
         """Return the same machine with every time multiplied by a factor."""
         return self if by == 1 else replace(self, costs=self.costs.slower(by))
 
-    def steady(self, arrivals) -> SteadyState | None:
-        """Find means by a fixed point: running = rate x answer x step(running, prefills); None above capacity."""
+    def steady(self, arrivals) -> SteadyState:
+        """Find means by a fixed point: running = rate x answer x step(running, prefills).
+
+        Above capacity all sequences run, and the queue grows without end.
+        """
         load = self.load(arrivals)
         each = arrivals / self.copies
         if load >= 1:
-            return None
-        (read, uneven) = self.prompt
+            running = self.copies * self.sequences
+            return SteadyState(load, running, inf, running / (self.capacity * self.output), inf)
+        read, uneven = self.prompt
         after = max(self.output - 1, 0)
         tpot, came, plain, n = self.fixed_point(each)
         idle = exp(-each * after * tpot) * plain  # the number of sequences that decode is Poisson distributed
@@ -239,16 +244,8 @@ class Server:
         room = max(policy.max_num_batched_tokens - n * policy.rides, 1)
         return room / self.fresh if self.fresh else UNLIMITED
 
-    @cached_property
-    def fixed_point(self):
-        """:meth:`_fixed_point` with a cache, since a search asks for one load many times."""
-        return cache(unchecked(self._fixed_point))
-
-    def __getstate__(self):
-        """Leave :attr:`fixed_point` out of a pickle, which holds no function made at run time."""
-        return {name: value for name, value in vars(self).items() if name != "fixed_point"}
-
-    def _fixed_point(self, each):
+    @unchecked
+    def fixed_point(self, each):
         """Find the fixed point at ``each`` requests per second per copy.
 
         Returns the time between two tokens, the prompts that arrive in it, the time of a step without prefill, and the
@@ -298,11 +295,11 @@ class Server:
 
     def state(self, arrivals, played) -> SteadyState:
         """Return the means of a simulation, with the load."""
-        gap = played.gap or self.step(1)
         running = played.running * self.copies / self.costs.in_step
-        first = float(np.mean(played.first))
-        waits = float(np.mean(played.waits))
-        return SteadyState(self.load(arrivals), running, waits, gap, first, len(played.first))
+        first, waits = (float(np.mean(times)) for times in (played.first, played.waits))
+        return SteadyState(
+            self.load(arrivals), running, waits, played.gap or self.step(1), first, len(played.first)
+        )
 
 
 def server_of(question, profile) -> Server:
@@ -310,13 +307,13 @@ def server_of(question, profile) -> Server:
     deployment = question.deployment
     lanes = deployment.layout.lanes
     scheduler = deployment.scheduler
-    shared = question.shared_prefix or 0
     prompts, fresh, passes = profile.own, profile.fresh_tokens, profile.passes
     if question.prefill_deployment:
         fresh, passes = (0,) * len(prompts), (0.0,) * len(prompts)
     room = question.max_sequences()
     context = question.workload.context
-    held = (2 * context - question.prompt_tokens if scheduler.reserve else context) - shared
+    held = 2 * context - question.prompt_tokens if scheduler.reserve else context
+    held -= question.shared_prefix or 0
     tokens = room * held / lanes if isfinite(room) else inf
     step = step_table(question, tokens, min(prompts))
     costs = Costs(
@@ -390,11 +387,10 @@ class Fleet(Screen):
     """A number of machines for a request rate, in steady state.
 
     ``estimate`` is the state of one machine; ``slow_end`` its state at the slow end of a step's interval, ``factor``
-    times as slow (``prefill_factor``: a prefill machine). If ``prefill_machine`` is given, ``prefill_replicas`` such
-    machines prefill the prompts; ``prefill_server`` is one of them. ``request`` is the mean request, with its price,
-    and with intervals that hold the slow end.
-    ``simulated``: whether the states come from a simulation, or from :meth:`Server.steady`. ``max_num_seqs``: the limit
-    that :func:`tokenprice.decide` chose, at which memory is hardly ever full.
+    times as slow (``prefill_factor``: a prefill machine), with infinite times where its queue grows without end. If
+    ``prefill_machine`` is given, ``prefill_replicas`` such machines prefill the prompts; ``prefill_server`` is one
+    of them. ``request`` is the mean request, with its price, and with intervals that hold the slow end.
+    ``max_num_seqs``: the limit that :func:`tokenprice.decide` chose, at which memory is hardly ever full.
     """
 
     request_rate: float
@@ -407,10 +403,9 @@ class Fleet(Screen):
     request: Request
     prefill_machine: System | None = None
     prefill_replicas: int = 0
-    simulated: bool = True
     prefill_server: Server | None = None
-    max_num_seqs: int | None = None
     prefill_factor: float = 1.0
+    max_num_seqs: int | None = None
 
     @property
     def machines(self) -> list:
@@ -456,11 +451,8 @@ class Fleet(Screen):
 
     def to_dict(self) -> dict:
         """Return everything as plain numbers in SI units."""
-        counted = values(
-            self, "headroom", "request_rate", "replicas", "prefill_replicas", "chips", "prefill_load"
-        )
         return (
-            counted
+            values(self, "headroom", "request_rate", "replicas", "prefill_replicas", "chips", "prefill_load")
             | values(self.estimate, "load", "running", "wait", "ttft", "tpot")
             | {
                 "wait_high": self.slow_end.wait,
@@ -487,11 +479,12 @@ class Fleet(Screen):
 
     def rows(self):
         """Return lines of the answer: machines and load, queueing times, rent."""
-        at = self.estimate
         late = format_time(self.slow_end.wait)
-        room = f"{format_number(at.running)} running in each, room for {format_number(self.headroom)} × this load"
-        found = [("Replicas", f"{self.machinery}, {room}")]
-        found += [("Queue", f"{format_time(at.wait)} before prefill ({late} at the slow end)")]
+        room = f"room for {format_number(self.headroom)} × this load"
+        found = [
+            ("Replicas", f"{self.machinery}, {format_number(self.estimate.running)} running in each, {room}"),
+            ("Queue", f"{format_time(self.estimate.wait)} before prefill ({late} at the slow end)"),
+        ]
         if self.server.better_limit:
             most, gain = self.server.better_limit
             found += [("Memory full", MEMORY_FULL.format(most=most, gain=format_number(gain)))]
@@ -506,146 +499,190 @@ class Fleet(Screen):
         return "", rows + self.rows(), []
 
 
-def fleet(
-    question, *, machines=None, kept=bool, sure=False, simulated=True, near=None, most=inf
-) -> Fleet | None:
-    """Find the smallest fleet for a question's request rate whose state meets ``kept``; None if no number does.
+def by_number(of):
+    """Keep the results of a method of a number of machines, which matters only to prefixes that a trace shares."""
 
-    A load at which the slow end of the interval has no steady state is refused: a machine slightly slower than computed
-    would let queues grow without end.
+    def kept(fleets):
+        found = cache(partial(of, fleets))
+        trace = fleets.question.trace
+        return found if trace and trace.blocks else lambda n: found(1)
 
-    ``machines``: their number, if it is given. ``kept``: whether a state meets the SLO, at the slow end if ``sure``.
-    ``simulated``: whether states are simulated; otherwise they come from :meth:`Server.steady`, which finds the numbers
-    ``near``. ``most``: chips above which no fleet is wanted.
+    return cached_property(kept)
+
+
+@frozen
+class Fleets:
+    """Fleets of a question by their numbers of machines and of separate prefill machines (0: none).
+
+    A state is that of one machine that decodes, with the wait and TTFT of a request; at the slow end of the interval
+    its load is the higher one of both kinds.
+    ``kept``, ``sure`` and ``simulated``: see :func:`fleet`. No state is simulated twice.
     """
-    prefill_machine = question.prefill_machine
-    request_rate = question.request_rate
-    deployment = question.deployment
-    lanes = deployment.layout.lanes
-    roomy = deployment.unlimited()
-    shared = question.trace is not None and question.trace.blocks
-    room = question.max_sequences()
-    moved = transfer_time(question, float(question.prompt_tokens))
 
-    def same(of):  # the number of machines matters only to shared prefixes
-        of = cache(of)
-        return of if shared else lambda _: of(1)
+    question: Question
+    kept: Callable
+    sure: bool
+    simulated: bool
 
-    @same
-    def profile(n):
-        return prefill_profile(question, n)
+    @by_number
+    def profile(self, n):
+        """Prefill of the prompts on one of ``n`` machines."""
+        return prefill_profile(self.question, n)
 
-    @same
-    def server(n):
-        return server_of(question, profile(n))
+    @by_number
+    def server(self, n):
+        """One of ``n`` machines that decode."""
+        return server_of(self.question, self.profile(n))
 
-    @same
-    def reading(n):
-        return prefill_server(profile(n), question.prefills)
+    @by_number
+    def prefill_server(self, n):
+        """One of ``n`` separate machines that prefill."""
+        return prefill_server(self.profile(n), self.question.prefills)
 
-    def mean(users, n):  # the request on a machine with this many users
-        users = max(min(users, room), 1)
-        step = roomy.step(max(users, lanes), question.workload.context)
-        request = request_for(question, profile(n), users, step)
-        return with_cautions(request, question, users)
+    def request(self, n, users):
+        """Return the mean request on one of ``n`` machines with this many users."""
+        question = self.question
+        users = max(min(users, question.max_sequences()), 1)
+        deployment = question.deployment
+        step = deployment.unlimited().step(max(users, deployment.layout.lanes), question.workload.context)
+        return with_cautions(request_for(question, self.profile(n), users, step), question, users)
 
-    one = mean(lanes, 1)
-    factors = {server: one.step_factor, reading: one.prefill_factor}
+    @cached_property
+    def alone(self):
+        """The request on a machine with one user in each copy."""
+        return self.request(1, self.question.deployment.layout.lanes)
 
-    def able(of, n):
-        return of(n).load(request_rate / n) * factors[of] < 1
+    @cached_property
+    def factors(self):
+        """How many times as slow the machines of both kinds are at the slow end of their intervals."""
+        return {self.server: self.alone.step_factor, self.prefill_server: self.alone.prefill_factor}
 
-    @cache
-    def end(of, n, slow):
-        one = of(n).slower(factors[of] if slow else 1)
-        each = request_rate / n
-        if not simulated:
+    def able(self, n, prefill_replicas=0):
+        """Whether machines have a steady state, a load below 1: at the slow end too, unless the reader has so many."""
+        question = self.question
+        kinds = (
+            (self.server, n, question.replicas),
+            (self.prefill_server, prefill_replicas, question.prefill_replicas),
+        )
+        return all(
+            self.factors[kind] ** (not given) * kind(many).load(question.request_rate / many) < 1
+            for kind, many, given in kinds
+            if many
+        )
+
+    @cached_property
+    def end(self):
+        """Keep what :meth:`found` finds."""
+        return cache(self.found)
+
+    def found(self, kind, n, slow):
+        """Find the state of one of ``n`` machines of a kind, at the slow end or not."""
+        rate = self.question.request_rate
+        each = rate / n
+        one = kind(n).slower(self.factors[kind] ** slow)
+        if not self.simulated or one.load(each) >= 1:
             return one.steady(each)
-        found = one.played(request_rate, machines=n, until_first=True)
-        if found.preempted and not slow and kept(one.state(each, found)):
+        played = partial(one.played, rate, machines=n, until_first=True)
+        found = played()
+        if found.preempted and not slow and self.kept(one.state(each, found)):
             # full memory is rare and lasts long, so a short simulation may miss how late it makes first tokens
-            found = one.played(request_rate, LONGER * one.requests, machines=n, until_first=True)
+            found = played(LONGER * one.requests)
         return one.state(each, found)
 
-    @cache
-    def state(n, readers=0, slow=False):
-        if not able(server, n) or readers and not able(reading, readers):
+    def state(self, n, prefill_replicas, slow=False):
+        """Return the state of ``n`` machines; None if they are not able."""
+        if not self.able(n, prefill_replicas):
             return None
-        found = end(server, n, slow)
-        if readers:
-            reads = end(reading, readers, slow)
-            return replace(found, wait=reads.wait, ttft=reads.ttft + moved + found.ttft)
-        before = profile(1).full.total if prefill_machine else 0.0
-        before *= one.prefill_factor if slow else 1
-        return replace(found, ttft=before + moved + found.ttft)
+        question = self.question
+        found = self.end(self.server, n, slow)
+        before = transfer_time(question, float(question.prompt_tokens))
+        if prefill_replicas:
+            reads = self.end(self.prefill_server, prefill_replicas, slow)
+            before += reads.ttft
+            found = replace(found, wait=reads.wait, load=max(found.load, slow * reads.load))
+        elif question.prefill_machine:
+            before += self.profile(1).full.total * self.alone.prefill_factor**slow
+        return replace(found, ttft=before + found.ttft)
 
-    def slow_end(n, readers):
-        slow = state(n, readers, True)
-        if not slow:
-            return None
-        load = readers and one.prefill_factor * reading(readers).load(request_rate / readers)
-        first = state(n, readers).ttft * one.first_factor
-        return replace(slow, load=max(slow.load, load), ttft=max(slow.ttft, first))
+    def slow_end(self, n, prefill_replicas):
+        """Return the state at the slow end of both TPOT and TTFT."""
+        slow = self.state(n, prefill_replicas, True)
+        first = self.state(n, prefill_replicas).ttft * self.alone.first_factor
+        return replace(slow, ttft=max(slow.ttft, first))
 
-    def good(n, readers=0):
-        found = state(n, readers, sure)
-        if found is None or not kept(found):  # too late at the slow end: the estimate is not simulated
-            return False
-        return not sure or kept(slow_end(n, readers))
+    def good(self, n, prefill_replicas=0):
+        """Whether the state of a fleet is kept, at the slow end if ``sure``."""
+        found = self.state(n, prefill_replicas, self.sure)
+        # if the slow end alone is too late, the estimate is not simulated
+        return found and self.kept(found) and (not self.sure or self.kept(self.slow_end(n, prefill_replicas)))
 
-    @cache
-    def least(of):
-        n = 1 if shared else max(int(of(1).load(request_rate) * factors[of]), 1)
-        return smallest_number(lambda n: able(of, n), least=n)
+    def fewest(self, *n):
+        """Return the fewest machines that are good, or separate prefill machines of ``n``; None if no number is."""
+        least = smallest_number(partial(self.able, *n))
+        return least and smallest_number(partial(self.good, *n), least)
 
-    def smallest(of, good):
-        n = least(of)
-        return n and smallest_number(good, least=n)
-
-    def chips(n):
-        return n * question.machine.count + (least(reading) or 0) * prefill_machine.count
-
-    if near:
-        n, readers = near
-        if not readers and n > 1 and good(n - 1):
+    def near(self, n, prefill_replicas):
+        """Return numbers near to these that are good, if :data:`TRIES` tries find some."""
+        if not prefill_replicas and n > 1 and self.good(n - 1):
             n -= 1
         for turn in range(TRIES):
-            if good(n, readers):
+            if self.good(n, prefill_replicas):
                 break
-            n, readers = (n, readers + 1) if readers and turn % 2 == 0 else (n + max(n // 20, 1), readers)
+            if prefill_replicas and turn % 2 == 0:
+                prefill_replicas += 1
+            else:
+                n += max(n // 20, 1)
+        return n, prefill_replicas
+
+    def fleet(self, n, prefill_replicas):
+        """Return the fleet of these numbers of machines, with its mean request."""
+        question = self.question
+        rate = question.request_rate
+        now, slow = self.state(n, prefill_replicas), self.slow_end(n, prefill_replicas)
+        request = self.request(prefill_replicas or n, max(now.running, 1))
+        used = rate * request.output_seconds / n
+        reading = rate * (request.fresh_seconds + request.cached_seconds) / (prefill_replicas or n)
+        if not prefill_replicas:
+            used = reading = used + reading
+        lanes = question.deployment.layout.lanes  # at times a copy has one user
+        least = question.deployment.least_step(lanes, min(workload.support(question.prompt_tokens)))
+        request = replace(
+            request, tpot=now.tpot, ttft=now.ttft, paid_hours_used=used, reading=reading,
+            slow_end=(slow.tpot, slow.ttft), at_peaks=(least, request.at_peaks[1]),
+        )  # fmt: skip
+        return Fleet(
+            rate, question.machine, n, self.server(n), self.alone.step_factor, now, slow, request,
+            question.prefill_machine, prefill_replicas,
+            self.prefill_server(prefill_replicas) if prefill_replicas else None,
+            self.alone.prefill_factor,
+        )  # fmt: skip
+
+
+def fleet(question, *, kept=bool, sure=False, simulated=True, near=None) -> Fleet | None:
+    """Find the smallest fleet for a question's request rate whose state meets ``kept``; None if no number does.
+
+    A load at which the slow end of the interval has no steady state is refused, unless the question gives the number of
+    machines: one slightly slower than computed would let queues grow without end.
+
+    ``kept``: whether a state meets the SLO, at the slow end if ``sure``. ``simulated``: whether states are simulated;
+    otherwise they come from :meth:`Server.steady`, which finds the numbers ``near``.
+    """
+    fleets = Fleets(question, kept, sure, simulated)
+    if near:
+        n, prefill_replicas = fleets.near(*near)
     else:
-        if prefill_machine and chips(least(server) or 0) > most:
-            return None
-        n = machines or smallest(server, good)
-        if not n or prefill_machine and chips(n) > most:
-            return None
-        readers = question.prefill_replicas or prefill_machine and smallest(reading, partial(good, n)) or 0
-    if prefill_machine and not readers or not good(n, readers):
-        return None
-    now, slow = state(n, readers), slow_end(n, readers)
-    request = mean(max(now.running, 1), readers or n)
-    prefill_seconds = request.fresh_seconds + request.cached_seconds
-    used = request_rate * request.output_seconds / n
-    reading_used = request_rate * prefill_seconds / (readers or n)
-    if not prefill_machine:
-        used = reading_used = used + reading_used
-    shortest = min(workload.support(question.prompt_tokens))
-    at_peaks = deployment.least_step(lanes, shortest), request.at_peaks[1]  # at times a copy has one user
-    request = replace(
-        request, tpot=now.tpot, ttft=now.ttft, paid_hours_used=used, reading=reading_used,
-        slow_end=(slow.tpot, slow.ttft), at_peaks=at_peaks,
-    )  # fmt: skip
-    return Fleet(
-        request_rate, question.machine, n, server(n), one.step_factor, now, slow, request, prefill_machine, readers,
-        simulated, reading(readers) if readers else None, prefill_factor=one.prefill_factor,
-    )  # fmt: skip
+        n = question.replicas or fleets.fewest()
+        apart = n and question.prefill_machine
+        prefill_replicas = question.prefill_replicas or apart and fleets.fewest(n) or 0
+    enough = prefill_replicas or not question.prefill_machine
+    return fleets.fleet(n, prefill_replicas) if n and enough and fleets.good(n, prefill_replicas) else None
 
 
-def smallest_number(kept, least):
+def smallest_number(kept, least=1):
     """Return the smallest n >= ``least`` for which a monotone predicate holds; None if there is none."""
     high = least
     while not kept(high):
-        if high >= 2**20 * least:
+        if high >= 2**40:
             return None
         high *= 2
     low = max(high // 2, least - 1)

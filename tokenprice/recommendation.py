@@ -83,7 +83,7 @@ class Offer(formatting.Screen):
     @property
     def simulated(self):
         """Whether the numbers that are compared with the SLO come from a simulation."""
-        return bool(self.simulations or self.fleet and self.fleet.simulated)
+        return bool(self.simulations or self.fleet and self.fleet.estimate.requests)
 
     @property
     def layout(self) -> Layout:
@@ -349,7 +349,7 @@ class Decision(formatting.Screen):
         """Count the offers that are not shown, and those of them that were not simulated."""
         if not offers:
             return []
-        unsimulated = sum(not one.fleet.simulated for one in offers if one.fleet)
+        unsimulated = sum(not one.simulated for one in offers if one.fleet)
         by_formula = f", {unsimulated} of them by formula, not simulated" if unsimulated else ""
         return [f"{len(offers)} more machines {goal(self.slo)}{by_formula}."]
 
@@ -683,12 +683,8 @@ class _Search:
     def _fleet(self, q, seller):
         """Find the cheapest fleet of one machine, with prefill on all or on separate machines of its chip."""
         how = {"kept": self._kept, "sure": self.sure, "simulated": False}
-        both = fleet(q, **how)
-        found = [(q, both)]
-        for one in self._apart(q):
-            # a percentile may need separate machines though they are not cheaper by their means
-            wanted = () if self.slo.percentiles else (many.chips for _, many in found if many)
-            found.append((one, fleet(one, most=min(wanted, default=inf), **how)))
+        found = [(one, fleet(one, **how)) for one in (q, *self._apart(q))]
+        both = found[0][1]
         if limit := both and not q.max_num_seqs and both.server.better_limit:
             limited = q.replace(max_num_seqs=limit[0])
             many = fleet(limited, **how)

@@ -638,7 +638,10 @@ globalThis.inferlibAsk = function (D) {
   // Means by a fixed point, and of requests that are played.
   const steady = (s, all) => {
     const load = all / s.capacity, each = all / s.lanes, { ingress_delay, late } = s.costs;
-    if (!(load < 1)) return null;
+    if (load >= 1) { // all sequences run, and the queue grows without end
+      const running = s.lanes * s.sequences, token = running / (s.capacity * s.output);
+      return { busy: load, held: running, waits: Infinity, token, first: Infinity };
+    }
     const { token, came, plain, most } = balance(s, each), pieces = Math.max(1 / most, 1);
     const after = Math.max(s.output - 1, 0), idle = Math.exp(-each * after * token) * plain; // nobody decodes
     let pack = s.own, waits;
@@ -676,8 +679,8 @@ globalThis.inferlibAsk = function (D) {
   // Seconds in which a chip sends or receives its part of a prompt's cache.
   const transfer = (at, length) =>
     kept(at, length, over(at.q)).kept / at.q.chip_scale_out_bandwidth;
-  // As few machines as have a steady state at both ends that is good; `near`: machines and readers from which
-  // on they are played.
+  // As few machines as have a steady state at both ends that is good, or those that one has, with a steady
+  // state in the middle; `near`: machines and readers from which on they are played.
   const fleet = (S, one, reader, { good = null, sure = false, play = true, near = null } = {}) => {
     const { request_rate: arrivals, prompt_tokens: prompt, mix } = S, { at, lanes } = one,
       { read } = reader || one;
@@ -685,10 +688,12 @@ globalThis.inferlibAsk = function (D) {
       running: lanes, prompt, pack: 1 }, reader);
     const own = reader ? one.decodes : one.serves, reads = reader && readerOf(S, reader), known = {};
     const times = (s) => (s === own ? factor : readFactor);
-    const able = (s, n) => arrivals / n / s.capacity * times(s) < 1;
+    const loaded = (s, n, slow) => arrivals / n / s.capacity * (slow ? times(s) : 1);
+    const able = (s, n) => loaded(s, n, !(s === own && S.replicas)) < 1;
     const end = (s, n, slow) => {
       const name = [s === own, n, slow].join(), one = () => (slow ? slower(s, times(s)) : s);
-      return (known[name] ||= play ? played(one(), n, slow) : steady(one(), arrivals / n));
+      return (known[name] ||= play && loaded(s, n, slow) < 1 ? played(one(), n, slow)
+        : steady(one(), arrivals / n));
     };
     // Full memory is rare and lasts long, so a short simulation may miss how late it makes first tokens.
     const played = (s, n, slow) => {
@@ -797,6 +802,7 @@ globalThis.inferlibAsk = function (D) {
     if (!many) return refused(crowded(S, one, own));
     const apart = S.replicas || own || unlinked(at.c) ? null : fleet(S, one, one, { play: false });
     const found = inFleet(S, one, many);
+    if (many.headroom <= 1) found.cautions = [...found.cautions, crowded(S, one, own)];
     const other = apart ? inFleet(S, one, apart) : found;
     return other.status === "ok" ? { ...found, apart } : other;
   };

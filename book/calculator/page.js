@@ -8,7 +8,8 @@ globalThis.inferlibPage = function (root, D) {
   const part = (name) => root.querySelector(`[data-part="${name}"]`);
   const control = (key) => root.querySelector(`[data-key="${key}"]`);
   const time = (s) => (s == null ? "n/a" : s >= 1 ? `${digits(s)} s` : `${digits(1e3 * s)} ms`);
-  const span = (a, b) => `${digits(b >= 1 ? a : 1e3 * a)} to ${time(b)}`;
+  const span = (a, b) => (b === Infinity ? `${time(a)} or more`
+    : `${digits(b >= 1 ? a : 1e3 * a)} to ${time(b)}`);
   const usd = (v) => (v == null ? "n/a" : `$${v > 0 && v < 1e-3 ? v.toFixed(6) : digits(v)}`);
   const GB = (bytes) => `${digits(bytes / 1e9)} GB`;
   const people = (n) => `${digits(n)} user${n === 1 ? "" : "s"}`;
@@ -408,7 +409,8 @@ globalThis.inferlibPage = function (root, D) {
   };
   const waits = ({ state, slow }) => {
     return `first token ${time(state.first)}, ${time(state.waits)} of it until its prompt is read`
-      + (slow.waits < 5e-4 ? "" : ` (${time(slow.waits)} at the slow end)`);
+      + (slow.waits < 5e-4 ? "" : ` (${slow.waits < Infinity ? time(slow.waits)
+        : "without end"} at the slow end)`);
   };
   const simulated = (why, line) => note(why) + tag("pre", "python", esc(line));
   // How many machines for the arrivals, prompts read by all or apart, and the command for percentiles.

@@ -234,8 +234,8 @@ def unfitted():
 def arrivals():
     """Predict AccelMark's runs with random arrivals (``arrivals.csv``), for vLLM 0.7.3 and later engines.
 
-    Nothing is fitted to them. ``more than it can do``: runs without a steady state in the model, at least at the slow
-    end. For the others, predicted over measured medians of TPOT and TTFT.
+    Nothing is fitted to them. ``more than it can do``: runs without a steady state in the model. For the others,
+    predicted over measured medians of TPOT and TTFT.
     """
     table = stored.rows("serving/arrivals.csv")
     names = ["model", "machine", "weights", "prompt_tokens", "output_tokens", "request_rate", "engine"]
