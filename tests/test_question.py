@@ -153,8 +153,10 @@ def test_decide_and_change_are_those_of_python(capsys):
     words |= {"tpot": "40 tokens/s", "ttft": "1s"}
     options = [f"--{name.replace('_', '-')}={value}" for name, value in words.items()]
     line = ["decide", "Llama-3.3-70B", *options]
-    code, out = run(capsys, *line, "--json", "--chips=H100, H200", "--counts=4,8", "--prices=H100=2-4")
-    offers = {"chips": ["H100", "H200"], "counts": (4, 8), "prices": {"H100": (2, 4)}}
+    code, out = run(
+        capsys, *line, "--json", "--chips=H100, H200", "--counts=4,8", "--prices=H100: 2-4; B300=9"
+    )
+    offers = {"chips": "H100;H200", "counts": (4, 8), "prices": {"H100": (2, 4), "B300": 9}}
     found = tokenprice.decide(L33, **words, **offers)
     assert code == 0 and same(out, found) and len(found.offers) > 1
     _, told = run(capsys, *line, "--chips=H100, H200")
@@ -272,7 +274,10 @@ def test_fewer_bits_that_take_longer_are_said_to():
     )
     slow = f"In bf16 a step would take {1e3 * sixteen.seconds:.3g} ms: fp4 kernels have longer fixed times"
     assert sixteen.seconds < four.seconds and slow in str(four) and "would take" not in str(sixteen)
-    assert "would take" not in str(ask("Llama 3 70B", "8x H100", weights="fp8"))
+    for model, box, weights in (("Llama 3 70B", "8x H100", "fp8"), ("Kimi K2", "8x B200", None)):
+        assert "would take" not in str(
+            ask(model, box, weights=weights)
+        )  # two terabytes in 16 bits do not fit
 
 
 test_formats_by_hand = exactly("test_formats_by_hand", globals())

@@ -90,7 +90,7 @@ def second(name, text):
     if usd and text.startswith("$"):
         text, usd = text[1:].strip(), False
     end = max((k for k, letter in enumerate(text) if letter in ".0123456789"), default=-1) + 1
-    value, unit = number(text[:end], name in ("context", *PREFIXES)), "".join(text[end:].split())
+    value, unit = number(text[:end], "k" in units), "".join(text[end:].split())
     for coin in ("usd", "$") if usd and unit not in units else ():
         unit = unit.removeprefix(coin)
     if value is None or unit not in units:

@@ -579,9 +579,10 @@ def _note_if_16_bit_is_faster(question, step):
     if question.draft_tokens or name not in FORMATS or FORMATS[name].bits >= 16:
         return ()
     work = question.workload
-    plain = question.deployment.replace(weights="bf16", layer_formats=None).unlimited()
-    wide = plain.step(work.batch, work.context).total
-    return (REMARKS["wide"].format(wide=format_number(1e3 * wide), name=name),) if wide < step.total else ()
+    wide = question.deployment.replace(weights="bf16", layer_formats=None).step(work.batch, work.context)
+    if not (wide.feasible and wide.total < step.total):
+        return ()
+    return (REMARKS["wide"].format(wide=format_number(1e3 * wide.total), name=name),)
 
 
 def _fleets(question, simulated):
@@ -644,8 +645,8 @@ def _format_setup(answer):
     ...     return _format_setup(SimpleNamespace(question=asked)).partition("TP8, ")[2]
     >>> setup(batch=1500, context="8k"), setup(draft_tokens=1, acceptance_length=1.5)
     ('batch 1,500, context 8,192', 'batch 1, context 4,096, 1 draft per step')
-    >>> setup(prompt_tokens=1000, output_tokens="100-300", concurrency=1)
-    '1 user, prompt 1,000, output 100-300 (mean 200)'
+    >>> setup(prompt_tokens=1000, output_tokens="100-300", concurrency=1, cached="9%")
+    '1 user, prompt 1,000, output 100-300 (mean 200), 90 cached'
     >>> drafts = {"draft_tokens": 3, "acceptance_length": 2.5}
     >>> setup(prompt_tokens=1000, output_tokens=200, concurrency=2, **drafts)
     '2 users, prompt 1,000, output 200, 3 drafts per step'
@@ -661,6 +662,8 @@ def _format_setup(answer):
         parts.append(
             f"{who}, prompt {_format_length(q.prompt_tokens)}, output {_format_length(q.output_tokens)}"
         )
+        if q.cached:
+            parts.append(f"{_format_length(q.cached)} cached")
     else:
         parts.append(f"batch {q.workload.batch:,g}, context {q.workload.context:,.0f}")
     if q.draft_tokens:

@@ -154,7 +154,8 @@ def _of_words(text):
                 break
         else:
             if said:
-                raise ValueError(f"{validation.short(repr, said)} is not understood: {SUCH}")
+                missing = ", and there is no such file" if re.fullmatch(r"\S*[a-z_]\.[a-z]\w*", said) else ""
+                raise ValueError(f"{validation.short(repr, said)} is not understood{missing}: {SUCH}")
 
 
 def _printed(pairs):

@@ -37,7 +37,7 @@ LENGTHS = (
     "cached",
     "shared_prefix",
     "max_num_batched_tokens",
-)  # the only fields in which commas separate thousands
+)  # the only fields in tokens
 _NUMBER = r"[0-9]{1,3}(?:_[0-9]{3})+|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?"
 _COMMAS = r"[0-9]{1,3}(?:,[0-9]{3})+"
 _DEGREE = r"(tp|pp|ep|dp)\s*=?\s*([0-9]+)"
@@ -66,11 +66,12 @@ def _measured(name, text, units, allowed):
     >>> _measured("price", "2.5 USD / h", ("usd/h",), "dollars")
     (2.5, 'usd/h')
     """
-    number = f"{_COMMAS}|{_NUMBER}" if name in LENGTHS else _NUMBER
+    thousands = "k" in units
+    number = f"{_COMMAS}|{_NUMBER}" if thousands else _NUMBER
     found = re.fullmatch(rf"(-?(?:{number}))(.*)", text.strip().lower(), re.DOTALL)
     unit = found and "".join(found[2].split())
     if not found or unit not in units:
-        allowed += ", without a comma" if "," in text and name not in LENGTHS else ""
+        allowed += ", without a comma" if "," in text and not thousands else ""
         raise ValueError(f"{name} is {validation.short(repr, text)}, but must be {allowed}")
     return float(re.sub("[,_]", "", found[1])), unit
 
@@ -364,6 +365,11 @@ def parse_engine(name, value) -> str:
 
 def parse_acceptance_length(name, value) -> float | str:
     """Parse the acceptance length of speculative decoding: a number, or the name of a measured curve."""
+    if isinstance(value, str) and value.strip().endswith("%"):
+        raise ValueError(
+            f"{name} is {validation.short(repr, value)}, but must be tokens of a step: 1 + draft_tokens × the share "
+            "of drafts that is accepted"
+        )
     try:
         number = _measured(name, value, ("",), "")[0] if isinstance(value, str) else float(value)
     except (TypeError, ValueError):

@@ -1,5 +1,6 @@
 """Recommend a machine for a service: all machines that meet the SLO, cheapest first, and why others do not."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -392,7 +393,7 @@ def decide(
         Requests without a machine: prompt and output. Options as for :func:`tokenprice.ask`, and those of the SLO.
     promise : SLO
     chips : str, list of str or Accelerator, or Mapping of name to Accelerator, optional
-        Chips to try; default: every chip of the catalogue that has timed operators and a price. A Mapping holds chips
+        Chips to try, such as ``"H100, H200"``; default: every chip of the catalogue that has timed operators and a price. A Mapping holds chips
         of your own, which are tried in addition.
     counts : list of int, optional
         Chips of a machine; powers of two within the chip's scale-up domain when not given.
@@ -421,6 +422,7 @@ def decide(
     >>> found.best.speed >= 50 and found.best.request.ttft <= 0.5
     True
     """
+    chips = re.split("[,;]", chips) if isinstance(chips, str) else chips
     own = chips if isinstance(chips, Mapping) else None
     sure = parse_bool("sure", sure)
     free = {*CHOSEN, "requests_per_user", "fixed_lengths", "max_num_batched_tokens"} - {"concurrency"}
@@ -516,7 +518,7 @@ def _layouts(given, model, chip, count):
 def _offered(chips, prices, electricity=None):
     """Return chips to try, each at its lowest price (with seller and highest price), and the others with the reason."""
     given = chips.values() if isinstance(chips, Mapping) else chips
-    given = [given] if isinstance(given, (str, Accelerator)) else given
+    given = [given] if isinstance(given, Accelerator) else given
     validation.instance("chips", given, (Iterable, type(None)))
     own = {chip.name: chip for chip in given or () if isinstance(chip, Accelerator)}
     stated = parsing.parse_prices(prices or {}, own)

@@ -99,6 +99,9 @@ class _Parser(argparse.ArgumentParser):
                 message += f"; {typed} belongs to another command{next(own, '')}"
             elif near:
                 message += f"; did you mean {' or '.join(near)}?"
+            elif not typed.startswith("-"):
+                chips = ", and chips to try are --chips" if "decide" in self.prog else ""
+                message += f"; a name with blanks needs quotes{chips}"
         raise ValueError(message)
 
     @staticmethod
@@ -292,7 +295,7 @@ def _decide(model, top, why, **given):
     own = given.pop("chips", None)
     names = given.pop("named_chips", None)
     if names:
-        given["chips"] = [(own or {}).get(name.strip(), name.strip()) for name in names.split(",")]
+        given["chips"] = [(own or {}).get(name.strip(), name.strip()) for name in re.split("[,;]", names)]
     elif own:
         given["chips"] = own
     if "counts" in given:
@@ -343,9 +346,10 @@ def _prices(pairs, path):
 
     found = read_toml(path) if path is not None else {}
     for text in pairs:
-        name, sign, price = text.partition("=")
-        if not (name.strip() and sign and price.strip()) or "=" in price:
-            said = validation.short(repr, text)
-            raise ValueError(f"prices is {said}, but must be like H100=2.5 or H100=2-4, once for each chip")
-        found[name.strip()] = price
+        for pair in text.split(";"):
+            name, *price = map(str.strip, re.split("[=:]", pair))
+            if not (name and len(price) == 1 and price[0]):
+                said = validation.short(repr, text)
+                raise ValueError(f"prices is {said}, but must be like H100=2.5 or H100=2-4; H200=3")
+            found[name] = price[0]
     return found

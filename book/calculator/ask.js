@@ -383,9 +383,9 @@ globalThis.inferlibAsk = function (D) {
     if (shared) told.push(D.remarks.prefix);
     if (!seconds && S.output_tokens === 1) told.push(D.remarks.one);
     if (seconds && !S.draft_tokens && D.same[name] < 16) {
-      const wider = asked({ ...S, weights: "bf16", layer_formats: {}, kv_cache_dtype: at.stored.cache });
-      const wide = wider.late ? Infinity : run(wider, { batch: at.q.batch, context: at.q.context });
-      if (wide < seconds) told.push(filled(D.remarks.wide, { wide: digits(1e3 * wide), name }));
+      const plain = { ...S, weights: "bf16", layer_formats: {}, kv_cache_dtype: at.stored.cache };
+      const wide = stepAt(plain, asked(plain), at.q.batch, at.q.context);
+      if (wide.seconds < seconds) told.push(filled(D.remarks.wide, { wide: digits(1e3 * wide.seconds), name }));
     }
     return told.concat((S.mix && S.mix.told) || []);
   };
@@ -941,14 +941,6 @@ globalThis.inferlibAsk = function (D) {
     });
     return found.concat(asked).sort((a, b) => b.gain - a.gain);
   };
-  // Whether 16 bits would be faster than what a step asks for, in words.
-  const wider = (S, batch, context) => {
-    const at = opening(S, batch, context), name = at && at.stored.weights.kernel;
-    if (!at || S.mode !== "step" || S.draft_tokens || name === "bf16") return "";
-    const other = opening({ ...S, weights: "bf16", layer_formats: {} }, batch, context);
-    const [now, wide] = [at, other].map((one) => token(S, one, one.q)[0]);
-    return wide < now ? filled(D.remarks.wide, { wide: digits(1e3 * wide), name }) : "";
-  };
   // By how much one thing would have to change for a step to be good enough, all else left: by bisection.
   const needed = (S, batch, context, good) => D.levers.map(({ name, scale, limit, less }) => {
     const at = opening(S, batch, context), rent = at && price({ ...S, electricity: null }, at.c.name);
@@ -1243,7 +1235,7 @@ globalThis.inferlibAsk = function (D) {
     return python(q, "decide", { tpot_p99, ttft_p99, tpot: null, ttft: null });
   };
   // Lengths are read at the door.
-  const door = { request, changes, wider, needed, machines, judge, decide, said, python, simulate,
+  const door = { request, changes, needed, machines, judge, decide, said, python, simulate,
     everybody, percentiles };
   for (const [name, f] of Object.entries(door)) door[name] = (S, ...more) => f(mixed(S), ...more);
   return { ...door, known, machineOf, chips, formats, hourly, keepOf, keeps, read, lengths, told, mixed,
