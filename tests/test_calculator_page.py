@@ -92,7 +92,7 @@ def drawn(seed, n):
         count = choose.choice((1, 2, 4, 8, 8, 16, 32, 64, 72, 12))
         tp = choose.choice([d for d in range(1, count + 1) if count % d == 0])
         model, rest = choose.choice(models), count // tp
-        spread = f"PP{rest} x TP{tp}", f"DP{rest} TP{tp}"
+        spread = f"PP{rest} x TP{tp}", f"DP{rest} TP{tp}", "TP2"
         if catalog.load_model(model).sparse:
             spread = f"DP{rest} x TP{tp} with EP{count}", f"TP{count} EP{count}", *spread
         prompt = choose.choice((100, 1000, 4096, 20_000, 100_000, "2k ± 50%", "100-2k-16k"))

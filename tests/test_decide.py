@@ -105,7 +105,7 @@ def test_without_a_promise_memory_sets_the_number_of_users():
 
 def test_a_chip_on_which_nothing_was_measured_has_a_footnote():
     found = decide("zai-org/GLM-5.2", **LONGER, weights="bf16", chips=RACK)
-    (mark,) = re.findall(r"^(\[\d\]) Caution: nothing was measured on GB200 NVL72\.$", str(found), re.M)
+    (mark,) = re.findall(r"^(\[\d\]) Caution: the model was fitted to no run on GB200 NVL72\.$", str(found), re.M)
     assert mark in str(found).splitlines()[1]
     marks = re.findall(r"^\[(\d)\] ", str(found), re.M)
     assert "12345678".startswith("".join(marks)) and len(marks) > 1

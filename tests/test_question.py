@@ -121,6 +121,7 @@ def test_a_layout_that_fits_is_named():
     found = ask("deepseek-ai/DeepSeek-R1", "8x H200", batch=256)
     assert found.status == "infeasible" and " fits." in str(found) and found.speedup_if_doubled == {}
     assert ask(found.question.replace(layout="DP8 EP8")).feasible
+    assert "TP8 fits." in ask(L33, "8x H100", layout="TP4").notes
     assert "maximum" in str(ask(L33, "8x H200", context="200k", weights="fp8"))
 
 

@@ -315,7 +315,7 @@ class Answer(Screen):
             rows.append(("Drafts", f"{plain / self.seconds:.2f} times as fast; {format_time(plain)} without"))
         if (places := self.max_sequences) is not None:
             whose = "requests" if q.request_rate else "users" if q.is_request else "sequences"
-            rows.append(("Memory", f"fits {places:,.0f} {whose} of this length"))
+            rows.append(("Memory", f"fits {places:,.0f} {whose if places > 1 else whose[:-1]} of this length"))
         rows += self._speedup_rows()
         if self.launched and self.cache_tokens:
             rows.append(("Engine's log", self._log()))
@@ -621,7 +621,7 @@ def _no_answer(question, status, reason, apart=False):
     """
     remarks = ()
     deployment = question.deployment
-    if not apart and (status == "infeasible" or deployment.layout_error and not deployment.not_described):
+    if not apart and (status == "infeasible" or deployment.layout_error):
         fits = next((other.layout for other in deployment.alternatives if _fits(question, other)), None)
         remarks = (REMARKS["fits"].format(layout=format_layout(fits)),) if fits else ()
     step = Breakdown(status=status, reason=reason, source=KERNELS)
@@ -630,7 +630,7 @@ def _no_answer(question, status, reason, apart=False):
 
 def _fits(question, deployment):
     if question.is_request:
-        return question.max_sequences(deployment) >= max(1, deployment.layout.dp)
+        return not deployment.layout_error and question.max_sequences(deployment) >= max(1, deployment.layout.dp)
     return deployment.step(question.workload.batch, question.workload.context).feasible
 
 

@@ -224,12 +224,13 @@ globalThis.inferlibAsk = function (D) {
     if (cut(m, l)) return none(cut(m, l), { l, m });
     if (l.ep > 1 && !sparse(m)) return none(words(l) + " spreads experts, but the model has none", { l, m });
     const taken = l.tp * l.pp * l.dp, share = l.dp * l.tp;
-    if (taken !== n) return none(`${words(l)} takes ${taken} chips, but the machine has ${n}`);
+    const bad = (refused) => none(refused, { l, m }); // another layout may fit
+    if (taken !== n) return bad(`${words(l)} takes ${taken} chips, but the machine has ${n}`);
     if (share % l.ep)
-      return none(`${words(l)} cannot split ${share} chips evenly into ${l.ep} groups of experts`);
+      return bad(`${words(l)} cannot split ${share} chips evenly into ${l.ep} groups of experts`);
     if (l.ep > 1 && l.ep < l.dp * l.tp) return none("this page spreads experts over all chips or over none");
-    if (l.pp > layers(m)) return none(l.pp + " stages, but the model has " + layers(m) + " layers");
-    if (l.pp > 1 && l.dp > 1) return none("the kernel model describes stages or copies, not both");
+    if (l.pp > layers(m)) return bad(l.pp + " stages, but the model has " + layers(m) + " layers");
+    if (l.pp > 1 && l.dp > 1) return bad("the kernel model describes stages or copies, not both");
     return machine(S, m, chip(S), n, l);
   };
 
@@ -341,7 +342,7 @@ globalThis.inferlibAsk = function (D) {
       chip: c.name, new_chip: c.new, lender: c.lender, lent: c.lent,
       bus: c.bus || "", other_memory: c.memory ? 1 : 0,
       other_maker: tuned.maker, slower: tuned.slow,
-      format: kernel, new_format: fresh, widened: (own === "fp8" || own === "bf16") && !c.peaks[own] ? 1 : 0,
+      format: kernel, new_format: fresh, widened: ["fp4", "fp8", "bf16"].includes(own) && own === kernel && !c.peaks[own] ? 1 : 0,
       new_model: m.new, unscored: m.unscored, new_kind: m.unscored ? 1 : 0, params: m.size / 1e6,
       drafted: S.draft_tokens || 0, untold: S.draft_tokens && has(D.accepted, S.acceptance_length) ? 1 : 0,
       timed_on: borrowed.join(", "), borrowed: borrowed.length,
