@@ -1,5 +1,6 @@
 """``decide``: offers meet the SLO, one more user breaks it, and brute force finds nothing cheaper."""
 
+import dataclasses
 import itertools
 import re
 from functools import cache
@@ -105,7 +106,9 @@ def test_without_a_promise_memory_sets_the_number_of_users():
 
 def test_a_chip_on_which_nothing_was_measured_has_a_footnote():
     found = decide("zai-org/GLM-5.2", **LONGER, weights="bf16", chips=RACK)
-    (mark,) = re.findall(r"^(\[\d\]) Caution: the model was fitted to no run on GB200 NVL72\.$", str(found), re.M)
+    (mark,) = re.findall(
+        r"^(\[\d\]) Caution: the model was fitted to no run on GB200 NVL72\.$", str(found), re.M
+    )
     assert mark in str(found).splitlines()[1]
     marks = re.findall(r"^\[(\d)\] ", str(found), re.M)
     assert "12345678".startswith("".join(marks)) and len(marks) > 1
@@ -146,12 +149,18 @@ def test_offers_that_nobody_timed_stand_where_their_slow_end_does():
     lent = [("MI300X", copies, "kernels are lent") for copies in (False, True)]
     assert ranks == sorted(ranks) and unsure == {
         ("H200", False, ""),
-        ("H200", True, "copies share experts"),
+        ("H200", True, "copies that share experts prefill"),
         *lent,
     }
     for offer in found.offers:
         assert offer.ranked == offer.dollars * (offer.request.step_factor if offer.unsure_reason else 1)
     assert "Ranked by its slow end" in str(found)
+
+
+def test_copies_that_only_decode_wait_for_no_prompt_of_another():
+    shared = next(offer for offer in EXPERTS.offers if offer.unsure_reason)
+    apart = dataclasses.replace(shared.request, prefill_machine=shared.system)
+    assert dataclasses.replace(shared, request=apart).unsure_reason == ""
 
 
 @cache

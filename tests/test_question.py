@@ -125,6 +125,18 @@ def test_a_layout_that_fits_is_named():
     assert "maximum" in str(ask(L33, "8x H200", context="200k", weights="fp8"))
 
 
+@pytest.mark.parametrize("users", [2, 8, 64, 512])
+@pytest.mark.parametrize("named", [{"prefill_machine": "8x H200"}, {"dp_balance": 50}])
+def test_what_a_caution_says_to_ask_shortens_tpot(users, named):
+    """With few users the machine has copies that decode nothing at times."""
+    wide = ask(
+        "DeepSeek V3", "8x H200", layout="DP8 EP8", prompt_tokens="4k", output_tokens="1k", concurrency=users
+    )
+    assert "ask with prefill_machine or dp_balance" in str(wide)
+    other = ask(wide.question.replace(**named))
+    assert other.seconds < wide.seconds and "prefill_machine or" not in str(other)
+
+
 # What a practitioner typed, and what it means; numbers of Python are bits of a weight, tokens and a length.
 TYPED = [(name, word, eval(meant)) for name, word, meant in lines("typed")]
 TYPED += [("weights", 4, 0.5), ("weights", 32, "fp32"), ("weights", 1, 1 / 8), ("context", 0, 0)]
@@ -134,6 +146,12 @@ REQUESTS = dict.fromkeys(("cached", "fixed_lengths"), {"prompt_tokens": "60k", "
 @pytest.mark.parametrize(("name", "typed", "meant"), TYPED)
 def test_what_people_type_is_read(name, typed, meant):
     assert getattr(Question(L70, **{name: typed}, **REQUESTS.get(name, {})), name) == meant
+
+
+def test_a_time_longer_than_a_bare_number_may_be_is_kept_with_its_unit():
+    slo = SLO(ttft="2 min", tpot="1.5 s")
+    assert SLO(**json.loads(json.dumps(slo.words()))) == slo == SLO(ttft=slo.ttft, tpot=slo.tpot)
+    assert tokenprice.change(L8, "H100", tpot="90 s").target == 90
 
 
 @pytest.mark.parametrize(("line", "words"), lines("mistakes"))

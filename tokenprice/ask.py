@@ -315,7 +315,9 @@ class Answer(Screen):
             rows.append(("Drafts", f"{plain / self.seconds:.2f} times as fast; {format_time(plain)} without"))
         if (places := self.max_sequences) is not None:
             whose = "requests" if q.request_rate else "users" if q.is_request else "sequences"
-            rows.append(("Memory", f"fits {places:,.0f} {whose if places > 1 else whose[:-1]} of this length"))
+            rows.append(
+                ("Memory", f"fits {places:,.0f} {whose if places > 1 else whose[:-1]} of this length")
+            )
         rows += self._speedup_rows()
         if self.launched and self.cache_tokens:
             rows.append(("Engine's log", self._log()))
@@ -500,7 +502,8 @@ def ask_kernel_model(question, simulated=True):
     if unfit := _unfit(question, question.deployment, copies):
         return _no_answer(question, *unfit)
     if question.reader and (unfit := _unfit(question.replace(output_tokens=1, trace=None), question.reader)):
-        return _no_answer(question, *unfit, apart=True)
+        status, reason = unfit
+        return _no_answer(question, status, f"prefill_machine: {reason}", apart=True)
     answer = _request_answer(question, simulated) if question.is_request else _step_answer(question)
     broken = answer.feasible and invariants.of_answer(answer)
     return _no_answer(question, "n/a", broken) if broken else answer
@@ -630,7 +633,9 @@ def _no_answer(question, status, reason, apart=False):
 
 def _fits(question, deployment):
     if question.is_request:
-        return not deployment.layout_error and question.max_sequences(deployment) >= max(1, deployment.layout.dp)
+        return not deployment.layout_error and question.max_sequences(deployment) >= max(
+            1, deployment.layout.dp
+        )
     return deployment.step(question.workload.batch, question.workload.context).feasible
 
 

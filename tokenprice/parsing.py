@@ -48,6 +48,10 @@ class Bytes(float):
     """Bytes per value of a format without a name, parsed from bits."""
 
 
+class Seconds(float):
+    """A time typed with its unit, longer than a bare number may be."""
+
+
 def _number(name, value, **limits):
     """Validate one number with :func:`inferlib.validation.number`."""
     if isinstance(value, (list, tuple, dict)) or getattr(value, "ndim", 0):
@@ -225,16 +229,20 @@ def parse_seconds(name, value) -> float:
     >>> parse_seconds("tpot", "20 ms"), parse_seconds("tpot", "50 tokens/s")
     (0.02, 0.02)
     """
+    if isinstance(value, Seconds):
+        return value
+    # a bare number this large is not meant in seconds: TPOT is below 1 s, TTFT below a minute
+    most = 1 if name.startswith("tpot") else 60
     if isinstance(value, str):
         allowed = "like '500 ms', '1.2 s' or '50 tokens/s'"
         number, unit = _measured(name, value, (*_SECONDS, *_SPEED), allowed)
         _number(name, number)
         value = 1 / number if unit in _SPEED else number * _SECONDS[unit]
         if unit:
-            return _number(name, value, minimum=1e-9)
+            value = _number(name, value, minimum=1e-9)
+            return Seconds(value) if value > most else value
     value = _number(name, value, minimum=1e-9)
-    # a bare number this large is not meant in seconds: TPOT is below 1 s, TTFT below a minute
-    if value > (1 if name.startswith("tpot") else 60):
+    if value > most:
         raise ValueError(f"{name} is {value:g} s: did you mean '{value:g} ms', or '{value:g} tokens/s'?")
     return value
 

@@ -121,7 +121,8 @@ class Offer(formatting.Screen):
         name = self.system.chip.name
         if calibration.fallback_chip(name) != name:
             return "kernels are lent"
-        return "copies share experts" if self.layout.dp > 1 and self.layout.ep > 1 else ""
+        shared = self.layout.dp > 1 and self.layout.ep > 1 and self.request.prefill_machine is None
+        return "copies that share experts prefill" if shared else ""
 
     @property
     def ranked(self):
@@ -378,8 +379,8 @@ def decide(
     the layout): at least one per copy, at most as many as fit in memory. More users make a request cheaper, its tokens
     slower and its first token later. So each machine is asked for powers of two of users, and for the most users that
     meet the SLO: that is its offer. Offers are sorted by dollars per request, then by chips and speed; those with
-    another chip's kernels, or with copies that share experts, by their slow end. With ``concurrency`` they are sorted
-    by dollars per hour, without the slow end.
+    another chip's kernels, or with copies that share experts and prefill, by their slow end. With ``concurrency`` they
+    are sorted by dollars per hour, without the slow end.
 
     With ``request_rate``, the smallest number of each machine is found that meets the SLO on average, with prefill on
     all or on separate machines of the same chip; the cheapest fleet is its offer.

@@ -151,7 +151,9 @@ class Best(xr.DataArray):
             at = {name: one[name].item() for name in self.dims if name != "by" or self.sizes[name] > 1}
             said = {name: one[name].item() for name in numbers}
             said = {name: None if math.isnan(value) else value for name, value in said.items()}
-            found.append({**at, self.name: one.item(), **said, "tie": one.tie.item(), "sure": one.sure.item()})
+            found.append(
+                {**at, self.name: one.item(), **said, "tie": one.tie.item(), "sure": one.sure.item()}
+            )
         return found
 
     def to_dict(self, *how, **more):

@@ -342,7 +342,8 @@ globalThis.inferlibAsk = function (D) {
       chip: c.name, new_chip: c.new, lender: c.lender, lent: c.lent,
       bus: c.bus || "", other_memory: c.memory ? 1 : 0,
       other_maker: tuned.maker, slower: tuned.slow,
-      format: kernel, new_format: fresh, widened: ["fp4", "fp8", "bf16"].includes(own) && own === kernel && !c.peaks[own] ? 1 : 0,
+      format: kernel, new_format: fresh,
+      widened: ["fp4", "fp8", "bf16"].includes(own) && own === kernel && !c.peaks[own] ? 1 : 0,
       new_model: m.new, unscored: m.unscored, new_kind: m.unscored ? 1 : 0, params: m.size / 1e6,
       drafted: S.draft_tokens || 0, untold: S.draft_tokens && has(D.accepted, S.acceptance_length) ? 1 : 0,
       timed_on: borrowed.join(", "), borrowed: borrowed.length,
@@ -791,7 +792,9 @@ globalThis.inferlibAsk = function (D) {
     if (own && own !== one) {
       const uneven = cut(at.m, { ...at.l, tp: reads.n_chips, pp: 1, dp: 1, ep: 1 });
       const small = unfit(brief(S), own.at, 1);
-      if (uneven || small) return uneven ? refused(uneven) : { ...small, remarks: [] };
+      const why = (reason) => "prefill_machine: " + reason;
+      if (uneven) return refused(why(uneven));
+      if (small) return { ...small, reason: why(small.reason), remarks: [] };
     }
     const many = fleet(S, one, own);
     if (!many) return refused(crowded(S, one, own));
@@ -831,7 +834,7 @@ globalThis.inferlibAsk = function (D) {
     let [speed, , tokenLow, tokenHigh] = between(token, factor);
     let [, , firstLow, firstHigh] = between(first, soon);
     // What holds whatever the model.
-    const alone = { batch: many ? at.q.lanes : Math.min(at.q.lanes, running),
+    const alone = { batch: many ? at.q.lanes : Math.min(at.q.lanes, answered),
       context: many ? Math.min(...S.mix.reads.map(([, n]) => n)) : context };
     const peaks = stepAtPeaks(S, at, many ? alone : { batch: answered, context });
     const prompts = (reader || one).at, { reading } = prompts;
@@ -1081,7 +1084,8 @@ globalThis.inferlibAsk = function (D) {
         + (best ? ` for ${even(100 * less)}% less` : "")];
     }).join(". ");
   };
-  const ranked = (o) => o.dollars * (o.at.spread === 1 ? o.factor : 1);
+  const unsure = (o) => o.at.spread === 1 && !(o.many && o.many.readers); // copies that prefill
+  const ranked = (o) => o.dollars * (unsure(o) ? o.factor : 1);
   // Pipeline stages within a machine that meet the SLO for much less on the chips of the offers shown.
   const inStages = (out, S) => {
     if (out.best && out.best.n === 1) return "";
@@ -1198,6 +1202,7 @@ globalThis.inferlibAsk = function (D) {
     const own = { ...q, machine: q.n_chips + "x " + q.chip, layer_formats: keeps(q.layer_formats),
       ...(q.mix || {}).words,
       acceptance_length: q.draft_tokens ? q.acceptance_length : null, tpot: q.tpot && told("tpot", q.tpot),
+      ttft: q.ttft > 60 ? told("ttft", q.ttft) : q.ttft, // a bare number is a minute at most
       price: hourly(q, q.chip) === chips[q.chip].values.chip_price ? null : hourly(q, q.chip) };
     const found = { model: q.own ? "config.json" : q.model };
     const empty = (name) => ["", "0%", null, undefined, name === "context" ? null : 0].includes(own[name]);
@@ -1240,6 +1245,6 @@ globalThis.inferlibAsk = function (D) {
     everybody, percentiles };
   for (const [name, f] of Object.entries(door)) door[name] = (S, ...more) => f(mixed(S), ...more);
   return { ...door, known, machineOf, chips, formats, hourly, keepOf, keeps, read, lengths, told, mixed,
-    model, layout, layouts, words, even, filled, accepted, sparse: (S) => sparse(model(S)), ofChip, step,
+    model, layout, layouts, unsure, words, even, filled, accepted, sparse: (S) => sparse(model(S)), ofChip, step,
     leastStep, neighbours, search, decided, twice, workspace, goal };
 };
