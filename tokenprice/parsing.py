@@ -17,7 +17,10 @@ _LARGE = {"": 1, "k": 1024, "m": 1024**2}
 _TOKENS = {large + word: by for large, by in _LARGE.items() for word in ("", "token", "tokens")}
 _SECONDS = {"": 1.0, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
 _SPEED = ("/s", "tok/s", "token/s", "tokens/s")
-_RATE = {f"{word}/{each}": by for word in ("", "req", "requests") for each, by in (("s", 1), ("min", 60))}
+_EACH = {"s": 1, "min": 60, "h": 3600, "day": 86400}
+_RATE = {"rps": 1, "qps": 1} | {
+    f"{word}/{each}": by for word in ("", "req", "request", "requests") for each, by in _EACH.items()
+}
 _SHARE = {"": 1, "%": 100}
 _USD = ("", "$", "usd")
 # Unit that a dollar amount is paid for, by field; all other fields are dollars per chip-hour.
@@ -70,7 +73,7 @@ def _measured(name, text, units, allowed):
     >>> _measured("price", "2.5 USD / h", ("usd/h",), "dollars")
     (2.5, 'usd/h')
     """
-    thousands = "k" in units
+    thousands = {"k", "/day"} & {*units}
     number = f"{_COMMAS}|{_NUMBER}" if thousands else _NUMBER
     found = re.fullmatch(rf"(-?(?:{number}))(.*)", text.strip().lower(), re.DOTALL)
     unit = found and "".join(found[2].split())
@@ -162,15 +165,15 @@ def parse_times(name, value) -> float:
 
 
 def parse_rate(name, value) -> float:
-    """Parse a rate per second: ``2.5``, ``"2.5/s"``, ``"150/min"``.
+    """Parse a rate per second: ``2.5``, ``"2.5/s"``, ``"150/min"``, ``"20,000/day"``.
 
     Examples
     --------
-    >>> parse_rate("request_rate", "150/min")
-    2.5
+    >>> parse_rate("request_rate", "150/min"), parse_rate("request_rate", "21,600 requests/day")
+    (2.5, 0.25)
     """
     if isinstance(value, str):
-        number, each = _measured(name, value, {"", *_RATE}, "like 2.5/s or 150/min")
+        number, each = _measured(name, value, {"", *_RATE}, "like 2.5/s or 150/min or 9000/day")
         value = number / _RATE.get(each, 1)
     return _number(name, value, minimum=1e-9, maximum=1e9)
 

@@ -352,7 +352,8 @@ class Decision(formatting.Screen):
             return []
         unsimulated = sum(not one.fleet.simulated for one in offers if one.fleet)
         by_formula = f", {unsimulated} of them by formula, not simulated" if unsimulated else ""
-        return [f"{len(offers)} more machines {goal(self.slo)}{by_formula}."]
+        more = "machines" if len(offers) > 1 else "machine would"
+        return [f"{len(offers)} more {more} {goal(self.slo)}{by_formula}."]
 
     @property
     def commands(self) -> dict:

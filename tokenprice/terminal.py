@@ -100,8 +100,8 @@ class _Parser(argparse.ArgumentParser):
             elif near:
                 message += f"; did you mean {' or '.join(near)}?"
             elif not typed.startswith("-"):
-                chips = ", and chips to try are --chips" if "decide" in self.prog else ""
-                message += f"; a name with blanks needs quotes{chips}"
+                own = {"decide": ", and chips to try are --chips", "check": ", and the machine is --machine"}
+                message += "; a name with blanks needs quotes" + own.get(self.prog.split()[-1], "")
         raise ValueError(message)
 
     @staticmethod

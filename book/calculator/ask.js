@@ -387,7 +387,8 @@ globalThis.inferlibAsk = function (D) {
     if (seconds && !S.draft_tokens && D.same[name] < 16) {
       const plain = { ...S, weights: "bf16", layer_formats: {}, kv_cache_dtype: at.stored.cache };
       const wide = stepAt(plain, asked(plain), at.q.batch, at.q.context);
-      if (wide.seconds < seconds) told.push(filled(D.remarks.wide, { wide: digits(1e3 * wide.seconds), name }));
+      const ms = digits(1e3 * wide.seconds);
+      if (wide.seconds < seconds) told.push(filled(D.remarks.wide, { wide: ms, name }));
     }
     return told.concat((S.mix && S.mix.told) || []);
   };
@@ -1245,6 +1246,6 @@ globalThis.inferlibAsk = function (D) {
     everybody, percentiles };
   for (const [name, f] of Object.entries(door)) door[name] = (S, ...more) => f(mixed(S), ...more);
   return { ...door, known, machineOf, chips, formats, hourly, keepOf, keeps, read, lengths, told, mixed,
-    model, layout, layouts, unsure, words, even, filled, accepted, sparse: (S) => sparse(model(S)), ofChip, step,
-    leastStep, neighbours, search, decided, twice, workspace, goal };
+    model, layout, layouts, unsure, words, even, filled, accepted, sparse: (S) => sparse(model(S)), ofChip,
+    step, leastStep, neighbours, search, decided, twice, workspace, goal };
 };

@@ -21,7 +21,7 @@ globalThis.inferlibCheck = function (D, A) {
       refuse(`${name} is ${bare} s: did you mean '${bare} ms', or '${bare} tokens/s'?`);
     return refuse(bare === Infinity ? `${name} is inf, but must be positive and finite`
       : `${name} is ${quoted(text)}, but must be ${{ "--share": "like 0.4 or 40%", "--rate":
-        "like 2.5/s or 150/min" }[kind] || (D.check.times.includes(kind) ? "like '500 ms'" : "a number")}`);
+        "like 2.5/s or 150/min or 9000/day" }[kind] || (D.check.times.includes(kind) ? "like '500 ms'" : "a number")}`);
   };
 
   // --- Flags -----------------------------------------------------------------------------------------------
