@@ -115,7 +115,7 @@ def test_a_chip_on_which_nothing_was_measured_has_a_footnote():
     assert "12345678".startswith("".join(marks)) and len(marks) > 1
 
 
-@pytest.mark.parametrize("work", [{}, {"request_rate": 30}])
+@from_table
 def test_weights_of_fewer_bits_are_what_decide_rents_for_them_on_the_same_chip(work):
     asked = {"prompt_tokens": 1000, "output_tokens": 300, "tpot": "50 tokens/s", "chips": "H100 SXM", **work}
     found, other = (decide("Qwen3 32B", **asked, weights=weights) for weights in ("bf16", "fp8"))
@@ -202,7 +202,7 @@ OFFER = decide(
 ).best
 
 
-@pytest.mark.parametrize("name", ["speed", "ttft"])
+@from_table
 def test_the_interval_of_an_offer_is_a_factor_both_ways(name):
     row = OFFER.row()
     assert row[f"{name}_low"] < row[name] < row[f"{name}_high"]

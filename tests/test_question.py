@@ -125,8 +125,7 @@ def test_a_layout_that_fits_is_named():
     assert "maximum" in str(ask(L33, "8x H200", context="200k", weights="fp8"))
 
 
-@pytest.mark.parametrize("users", [2, 8, 64, 512])
-@pytest.mark.parametrize("named", [{"prefill_machine": "8x H200"}, {"dp_balance": 50}])
+@from_table
 def test_what_a_caution_says_to_ask_shortens_tpot(users, named):
     """With few users the machine has copies that decode nothing at times."""
     wide = ask(
@@ -146,12 +145,6 @@ REQUESTS = dict.fromkeys(("cached", "fixed_lengths"), {"prompt_tokens": "60k", "
 @pytest.mark.parametrize(("name", "typed", "meant"), TYPED)
 def test_what_people_type_is_read(name, typed, meant):
     assert getattr(Question(L70, **{name: typed}, **REQUESTS.get(name, {})), name) == meant
-
-
-def test_a_time_longer_than_a_bare_number_may_be_is_kept_with_its_unit():
-    slo = SLO(ttft="2 min", tpot="1.5 s")
-    assert SLO(**json.loads(json.dumps(slo.words()))) == slo == SLO(ttft=slo.ttft, tpot=slo.tpot)
-    assert tokenprice.change(L8, "H100", tpot="90 s").target == 90
 
 
 @pytest.mark.parametrize(("line", "words"), lines("mistakes"))
@@ -395,14 +388,7 @@ def test_every_option_has_an_effect(name, beside, pair, linked):
 LONG = {"prompt_tokens": 30720, "output_tokens": 300, "weights": "fp8"}
 
 
-@pytest.mark.parametrize(
-    ("more", "noted"),
-    [
-        ({"concurrency": 64}, True),
-        ({"concurrency": 16}, False),
-        ({"concurrency": 64, "shared_prefix": 0}, False),
-    ],
-)
+@from_table
 def test_whether_requests_share_is_asked_where_users_wait_for_memory(more, noted):
     """Memory has room for 21 of these requests."""
     assert (REMARKS["prefix"] in ask(L33, BOX, **LONG, cached="97%", **more).notes) == noted

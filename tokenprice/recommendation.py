@@ -395,8 +395,8 @@ def decide(
         Requests without a machine: prompt and output. Options as for :func:`tokenprice.ask`, and those of the SLO.
     promise : SLO
     chips : str, list of str or Accelerator, or Mapping of name to Accelerator, optional
-        Chips to try, such as ``"H100, H200"``; default: every chip of the catalogue that has timed operators and a price. A Mapping holds chips
-        of your own, which are tried in addition.
+        Chips to try, such as ``"H100, H200"``; default: every chip of the catalogue that has timed operators and a
+        price. A Mapping holds chips of your own, which are tried in addition.
     counts : list of int, optional
         Chips of a machine; powers of two within the chip's scale-up domain when not given.
     layouts : callable or list of Layout, optional

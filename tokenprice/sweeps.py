@@ -16,8 +16,13 @@ from tokenprice.progress import progress
 from tokenprice.question import Question, given, merged
 from tokenprice.uncertainty import ratio_factor
 
-# Quantities to minimise.
-LEAST = ("seconds", "ttft", "usd_per_million", "usd_per_request", "joules_per_token")
+# Quantities to minimise, and how they are printed.
+LEAST = {
+    **dict.fromkeys(("seconds", "ttft"), format_time),
+    **dict.fromkeys(("usd_per_million", "usd_per_request"), lambda usd: f"${format_number(usd)}"),
+    "joules_per_token": format_number,
+}
+SAID = LEAST | {"lead": "{:.0%}".format}
 COMPARED = ("seconds", "high", "ttft_high", "chip")  # columns that say which values tie
 NONE = "none"  # no value of the axis has an answer or meets the limit
 WORDS = ("status", "reason", "bottleneck", "chip")  # columns that hold no numbers
@@ -133,7 +138,7 @@ class Best(xr.DataArray):
     --------
     >>> boxes = sweep("Llama 3 70B", over={"machine": ["8x H100", "8x B200"], "batch": [1, 64]}).best()
     >>> print(boxes)  # doctest: +ELLIPSIS
-    batch  machine  seconds  lead  tie                 slow end
+    batch  machine  seconds  lead  tie                 sure
     1      8x B200  ... ms  ...%   8x B200 or 8x H100  8x B200
     64     8x B200  ... ms  ...%   8x B200 or 8x H100  8x B200
     >>> len(boxes.to_dict()["best"]), boxes.to_dict(data=False)["name"]
@@ -143,9 +148,9 @@ class Best(xr.DataArray):
     __slots__ = ()
 
     def rows(self) -> list:
-        """Return a dict per point: other axes, the best value, its numbers, lead, ties, and the best at the slow end."""
+        """Return a dict per point: other axes, the best value, its numbers, lead, ties, and the slow end's best."""
         found = []
-        numbers = [name for name in (*LEAST, "lead") if name in self.coords]
+        numbers = [name for name in SAID if name in self.coords]
         for place in np.ndindex(self.shape):
             one = self[place]
             at = {name: one[name].item() for name in self.dims if name != "by" or self.sizes[name] > 1}
@@ -162,20 +167,11 @@ class Best(xr.DataArray):
 
     def __str__(self):
         rows = self.rows()
-        head = [tuple("slow end" if name == "sure" else name for name in row) for row in rows[:1]]
-        return align(head + [tuple(_said(*cell) for cell in row.items()) for row in rows])
-
-
-def _said(name, value):
-    """Format a number of :meth:`Best.rows` by its name; nothing if it is None."""
-    if value is None:
-        return ""
-    if name == "lead":
-        return f"{value:.0%}"
-    if name in ("seconds", "ttft"):
-        return format_time(value)
-    unit = {"usd_per_million": "${}", "usd_per_request": "${}", "joules_per_token": "{} J"}.get(name)
-    return unit.format(format_number(value)) if unit else str(value)
+        lines = [[*rows[0]]] if rows else []
+        for row in rows:
+            cells = row | {name: said(row[name]) for name, said in SAID.items() if row.get(name) is not None}
+            lines.append(["" if one is None else str(one) for one in cells.values()])
+        return align(lines)
 
 
 def choose(answers, of="seconds", tpot=None) -> dict:
