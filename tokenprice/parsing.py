@@ -264,8 +264,27 @@ def parse_dollars(name, value) -> float:
     return _number(name, value, minimum=1e-9, maximum=1e12)
 
 
+def split_prices(text) -> dict:
+    """Map chips to the texts of their prices.
+
+    Examples
+    --------
+    >>> split_prices("H100=2-4; B200: $5")
+    {'H100': '2-4', 'B200': '$5'}
+    """
+    found = {}
+    for pair in text.split(";"):
+        name, *price = map(str.strip, re.split("[=:]", pair))
+        if not (name and len(price) == 1 and price[0]):
+            said = validation.short(repr, text)
+            raise ValueError(f"prices is {said}, but must be like H100=2.5 or H100=2-4; H200=3")
+        found[name] = price[0]
+    return found
+
+
 def parse_prices(prices, own=()) -> dict:
     """Map chips to (lowest price, its seller, highest price or None), from prices, ranges, or mappings of sellers."""
+    prices = split_prices(prices) if isinstance(prices, str) else prices
     found = {}
     for name, price in validation.instance("prices", prices, Mapping).items():
         sellers = dict(price) if isinstance(price, Mapping) else None

@@ -371,7 +371,7 @@ class Decision(formatting.Screen):
 
 
 def decide(
-    question, promise=None, /, *, chips=None, counts=None, layouts=None, prices: Mapping | None = None,
+    question, promise=None, /, *, chips=None, counts=None, layouts=None, prices: Mapping | str | None = None,
     sure: bool = False, **options: Unpack[DecideOptions],
 ) -> Decision:  # fmt: skip
     """Find the cheapest machine that serves a model within an SLO, other machines that do, and why the rest fail.
@@ -397,13 +397,13 @@ def decide(
     chips : str, list of str or Accelerator, or Mapping of name to Accelerator, optional
         Chips to try, such as ``"H100, H200"``; default: every chip of the catalogue that has timed operators and a
         price. A Mapping holds chips of your own, which are tried in addition.
-    counts : list of int, optional
-        Chips of a machine; powers of two within the chip's scale-up domain when not given.
+    counts : list of int, or str, optional
+        Chips of a machine, such as ``"2, 4"``; powers of two within the chip's scale-up domain when not given.
     layouts : callable or list of Layout, optional
         Function of model, chip and count that returns the layouts to try (default:
         :func:`tokenprice.deployment.layouts`); from a list, those that use all chips of the machine are tried.
-    prices : Mapping, optional
-        Chip to dollars per chip-hour, in addition to the catalogue's: a number, a pair (lowest, highest), or a
+    prices : Mapping, or str, optional
+        Chip to dollars per chip-hour, such as ``"H100=2-4; B200=5"``, in addition to the catalogue's: a number, a pair (lowest, highest), or a
         Mapping of sellers to numbers. Offers use the lowest; the result at the highest is given as well.
     sure : bool
         Whether the SLO must be met at the slow end of the interval too, not only at the estimate.
@@ -424,7 +424,8 @@ def decide(
     >>> found.best.speed >= 50 and found.best.request.ttft <= 0.5
     True
     """
-    chips = re.split("[,;]", chips) if isinstance(chips, str) else chips
+    chips = re.split(r"\s*[,;]\s*", chips.strip(" ,;")) if isinstance(chips, str) else chips
+    counts = counts.split(",") if isinstance(counts, str) else counts
     own = chips if isinstance(chips, Mapping) else None
     sure = parse_bool("sure", sure)
     free = {*CHOSEN, "requests_per_user", "fixed_lengths", "max_num_batched_tokens"} - {"concurrency"}
@@ -434,7 +435,7 @@ def decide(
             raise ValueError(f"{name} is {value!r}, but must hold at least one; leave it out to try all")
     q = _without_machine(shown)
     offered, left_out = _offered(chips, prices, q.electricity)
-    several = [counts] if isinstance(counts, (int, str)) else counts or ()
+    several = [counts] if isinstance(counts, int) else counts or ()
     given = list(dict.fromkeys(parse_int("counts", n) for n in several))
     search = _Search(q, promise, sure, shown.concurrency, given, layouts).over(offered)
     if offered and not (search.offers or search.misses):

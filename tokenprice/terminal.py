@@ -298,8 +298,6 @@ def _decide(model, top, why, **given):
         given["chips"] = [(own or {}).get(name.strip(), name.strip()) for name in re.split("[,;]", names)]
     elif own:
         given["chips"] = own
-    if "counts" in given:
-        given["counts"] = [parse_int("counts", n) for n in given["counts"].split(",")]
     found = decide(model, **given)
     lines = [*found.commands.values(), *found.no_command] if is_launch(model) else []
     return found, "\n".join([found.text(parse_int("top", top), why), *lines])
@@ -341,15 +339,10 @@ def _own_chips(given):
 
 def _prices(pairs, path):
     """Parse prices in dollars per chip-hour: a number, or lowest and highest."""
-    from inferlib import validation
     from tokenprice.files import read_toml
+    from tokenprice.parsing import split_prices
 
     found = read_toml(path) if path is not None else {}
     for text in pairs:
-        for pair in text.split(";"):
-            name, *price = map(str.strip, re.split("[=:]", pair))
-            if not (name and len(price) == 1 and price[0]):
-                said = validation.short(repr, text)
-                raise ValueError(f"prices is {said}, but must be like H100=2.5 or H100=2-4; H200=3")
-            found[name] = price[0]
+        found |= split_prices(text)
     return found
