@@ -403,8 +403,9 @@ def decide(
         Function of model, chip and count that returns the layouts to try (default:
         :func:`tokenprice.deployment.layouts`); from a list, those that use all chips of the machine are tried.
     prices : Mapping, or str, optional
-        Chip to dollars per chip-hour, such as ``"H100=2-4; B200=5"``, in addition to the catalogue's: a number, a pair (lowest, highest), or a
-        Mapping of sellers to numbers. Offers use the lowest; the result at the highest is given as well.
+        Chip to dollars per chip-hour, in addition to the catalogue's: a number, a pair (lowest, highest), or a Mapping
+        of sellers to numbers; or all as text, ``"H100=2-4; B200=5"``. Offers use the lowest; the result at the highest
+        is given as well.
     sure : bool
         Whether the SLO must be met at the slow end of the interval too, not only at the estimate.
 
