@@ -137,6 +137,7 @@ def test_two_chips_tie_where_their_intervals_overlap_and_one_chip_where_measured
 
 
 def test_the_terminal_says_how_values_of_an_axis_are_given(capsys):
+    assert main(["sweep", "Llama 3 8B", "H100", "--over", "chips=1,2"]) == 0
     assert main(["sweep", "Llama 3 70B", "8x H100", "--over", "weights"]) == 2
     assert "must be like layout=TP8,PP2 TP4" in capsys.readouterr().err
 

@@ -11,7 +11,7 @@ from inferlib.system import System
 from tokenprice import aliases, predictors
 from tokenprice.ask import ask
 from tokenprice.formatting import align, format_number, format_time
-from tokenprice.parsing import parse_machine, parse_seconds
+from tokenprice.parsing import parse_int, parse_machine, parse_seconds
 from tokenprice.progress import progress
 from tokenprice.question import Question, given, merged
 from tokenprice.uncertainty import ratio_factor
@@ -318,7 +318,8 @@ def sweep(question, machine=None, /, *, over, by=predictors.KERNELS, chips=None,
         if isinstance(fields.get("machine"), str):
             fields["machine"] = parse_machine("machine", fields["machine"], chips)
         if (count := fields.pop("chips", None)) is not None:
-            fields["machine"] = System((fields.get("machine") or asked.needs_machine()).chip, count)
+            chip = (fields.get("machine") or asked.needs_machine()).chip
+            fields["machine"] = System(chip, parse_int("chips", count))
         here = asked.replace(**fields)
         for name, values in choices.items():
             change = values[point[name]]
