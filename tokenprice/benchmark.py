@@ -140,7 +140,7 @@ def _of_json(text):
 
 
 def _of_words(text):
-    for part in re.split(r"[;\n]|,(?=\s)|\band\b", text):
+    for part in re.split(r"[;\n]|,(?=\s)|\b(?:and|at|for)\b", text):
         said = part.strip().rstrip(".")
         for label, (name, read) in table()["words"].items():
             ahead = "(?:output )?" if name == "output_rate" else ""

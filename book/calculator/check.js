@@ -406,7 +406,7 @@ globalThis.inferlibCheck = function (D, A) {
     return found;
   };
   const LENGTHS = ["prompt_tokens", "output_tokens"];
-  const ofWords = (text) => text.split(/[;\n]|,(?=\s)|\band\b/).map((part) => part.trim().replace(/\.+$/, ""))
+  const ofWords = (text) => text.split(/[;\n]|,(?=\s)|\b(?:and|at|for)\b/).map((part) => part.trim().replace(/\.+$/, ""))
     .filter(Boolean).map((part) => {
       for (const [label, [name, read]] of Object.entries(B.words)) {
         const ahead = name === "output_rate" ? "(?:output )?" : "";
