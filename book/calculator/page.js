@@ -75,7 +75,8 @@ globalThis.inferlibPage = function (root, D) {
       const most = top < 1e9 && !has(units, "%") ? `, without a unit at most ${top}` : "";
       const from = (least === 0 || least >= 1 ? `of at least ${least}` : "above 0") + most;
       if (Number.isNaN(v) && !words)
-        unreadable(key, text, `a ${whole ? "whole " : ""}number ${from}${told && `; units: ${told}`}`);
+        unreadable(key, text, `a ${whole ? "whole " : ""}number ${from}${told && `; units: ${told}`}${
+          key === "acceptance_length" ? ": 1 + drafts × the share of drafts that is accepted" : ""}`);
       else if (isChanged(key)) S.changed = { ...S.changed, [key]: v };
       else S[key] = Number.isNaN(v) ? text : v;
     }
