@@ -21,7 +21,8 @@ globalThis.inferlibCheck = function (D, A) {
       refuse(`${name} is ${bare} s: did you mean '${bare} ms', or '${bare} tokens/s'?`);
     return refuse(bare === Infinity ? `${name} is inf, but must be positive and finite`
       : `${name} is ${quoted(text)}, but must be ${{ "--share": "like 0.4 or 40%", "--rate":
-        "like 2.5/s or 150/min or 9000/day" }[kind] || (D.check.times.includes(kind) ? "like '500 ms'" : "a number")}`);
+        "like 2.5/s or 150/min or 9000/day" }[kind]
+        || (D.check.times.includes(kind) ? "like '500 ms'" : "a number")}`);
   };
 
   // --- Flags -----------------------------------------------------------------------------------------------
@@ -406,8 +407,8 @@ globalThis.inferlibCheck = function (D, A) {
     return found;
   };
   const LENGTHS = ["prompt_tokens", "output_tokens"];
-  const ofWords = (text) => text.split(/[;\n]|,(?=\s)|\b(?:and|at|for)\b/).map((part) => part.trim().replace(/\.+$/, ""))
-    .filter(Boolean).map((part) => {
+  const ofWords = (text) => text.split(/[;\n]|,(?=\s)|\b(?:and|at|for)\b/)
+    .map((part) => part.trim().replace(/\.+$/, "")).filter(Boolean).map((part) => {
       for (const [label, [name, read]] of Object.entries(B.words)) {
         const ahead = name === "output_rate" ? "(?:output )?" : "";
         const of = `^(?:(?:mean |median |average )?(?:${label})\\s*[:=@]?\\s*(?<after>\\d.*)`
