@@ -138,7 +138,7 @@ class Best(xr.DataArray):
     --------
     >>> boxes = sweep("Llama 3 70B", over={"machine": ["8x H100", "8x B200"], "batch": [1, 64]}).best()
     >>> print(boxes)  # doctest: +ELLIPSIS
-    batch  machine  seconds  lead  tie                 sure
+    batch  machine  seconds  lead  tie                 slow end
     1      8x B200  ... ms  ...%   8x B200 or 8x H100  8x B200
     64     8x B200  ... ms  ...%   8x B200 or 8x H100  8x B200
     >>> len(boxes.to_dict()["best"]), boxes.to_dict(data=False)["name"]
@@ -167,7 +167,7 @@ class Best(xr.DataArray):
 
     def __str__(self):
         rows = self.rows()
-        lines = [[*rows[0]]] if rows else []
+        lines = [["slow end" if name == "sure" else name for name in row] for row in rows[:1]]
         for row in rows:
             cells = row | {name: said(row[name]) for name, said in SAID.items() if row.get(name) is not None}
             lines.append(["" if one is None else str(one) for one in cells.values()])
