@@ -231,8 +231,6 @@ def operators(chip, link_bandwidth=None):
     for kind, known in found.items():
         every = {timed: timed_kernels(timed, kind) for timed in GENERATION}
         for name in dict.fromkeys(name for of_chip in every.values() for name in of_chip):
-            if name == "fp4" and name not in load_chip(lender).peaks:
-                continue  # read as 4 bits and multiplied in 16
             kin = kin_of(lender, lambda other: name in every[other])  # noqa: B023
             if kin != lender:
                 lenders[kind, name] = kin

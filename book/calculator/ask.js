@@ -92,6 +92,9 @@ globalThis.inferlibAsk = function (D) {
   };
 
   const bits = ({ bytes }) => Math.floor(8 * bytes); // of a value, without its part of the scales
+  // Kernels that serve a format: a chip without fp4 reads 4 bits and multiplies in 16.
+  const serving = (kind, name, { peaks }) => (!("fp4" in peaks) && ["fp4", "mxfp4"].includes(name)
+    && !(kind === "experts" && name === "mxfp4") ? "fp4 w4a16" : name);
 
   // Dollars of an hour of a chip, and of one that is used.
   const hourly = (S, name) => {
@@ -173,12 +176,12 @@ globalThis.inferlibAsk = function (D) {
     };
     for (const name of D.parts) {
       const { bytes, peaks, kernel } = each[name], peak = peaks.find((p) => p in c.peaks);
-      put(key("gemm", name), "gemm", known.gemm[kernel]);
+      put(key("gemm", name), "gemm", known.gemm[serving("gemm", kernel, c)]);
       q[key("bytes", name)] = bytes;
       q[key("peak", name)] = peak ? c.peaks[peak] : c.values.chip_flops;
     }
     const parts = m.groups.flatMap((g) => g.parts);
-    if (sparse(m)) put("block", "experts", known.experts[each.experts.kernel]);
+    if (sparse(m)) put("block", "experts", known.experts[serving("experts", each.experts.kernel, c)]);
     if (parts.some((p) => p.pairs)) put("pairs", "attention", known.attention[cache]);
     const blocks = (by) => {
       const found = {};
@@ -319,7 +322,8 @@ globalThis.inferlibAsk = function (D) {
     const parts = groups.flatMap((g) => g.parts), of = D.kernels[c.lender].stands_in;
     const plain = parts.some((p) => p.kept && !p.timed.some((name) => D.sparse.includes(name)));
     const used = D.parts.filter((name) => m.values[key("stored", name)] && (name !== "attention" || plain))
-      .map((name) => (name === "experts" ? "experts " : "gemm ") + each[name].kernel);
+      .map((name) => [name === "experts" ? name : "gemm", each[name].kernel])
+      .map(([kind, name]) => `${kind} ${serving(kind, name, c)}`);
     if (parts.some((p) => p.pairs)) used.push("attention " + cache);
     return [...new Set(used)].filter((name) => of[name]).map((name) => {
       const [kind, ...format] = name.split(" ");
