@@ -94,7 +94,6 @@ def test_every_machine_is_an_offer_or_a_miss():
 def test_without_a_promise_memory_sets_the_number_of_users():
     """By hand: nine tenths of four times 143,771 MiB, less 72.7 GB of weights and 4 GB of workspace."""
     every = decide(LLAMA, **ASKED, weights="fp8", chips=["H200"], counts=(4, 8))
-    assert f"{len(every.offers) - 1} more machines serve it." in every.screen(most=1)[2]
     assert "1 more machine would serve it." in every.screen(most=len(every.offers) - 1)[2]
     found = decide(LLAMA, **ASKED, weights="fp8", chips=["H200"], counts=(4,)).best
     by_hand = (4 * (0.9 * 143771 * 2**20 - 4e9) - 72.7e9) / (80 * 2 * 8 * 128 * 2 * 2250)
