@@ -429,7 +429,7 @@ LOADS = {
 
 
 @pytest.mark.parametrize(("mode", "context"), LOADS)
-@pytest.mark.parametrize("target", [{"tpot": 0.010}, {"usd_per_million": 3.0, "electricity": 0.5}])
+@from_table
 def test_what_must_change_is_what_the_library_says(target, mode, context):
     load = LOADS[mode, context]
     told = change("Llama 3 70B", "8x H100", **load, **target)
