@@ -125,7 +125,9 @@ def one_of(name, value, allowed):
         return value
     near = _near(str(value)[:200], allowed) if isinstance(value, str) else []
     hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ";"
-    raise LookupError(f"no {name} {short(repr, value)}{hint} Known: {', '.join(map(str, allowed))}")
+    known = [str(one) for one in allowed]
+    apart = "; " if "," in "".join(known) else ", "
+    raise LookupError(f"no {name} {short(repr, value)}{hint} Known: {apart.join(known)}")
 
 
 def instance(name, value, kind):

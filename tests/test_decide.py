@@ -1,5 +1,6 @@
 """``decide``: offers meet the SLO, one more user breaks it, and brute force finds nothing cheaper."""
 
+import dataclasses
 import itertools
 import re
 from functools import cache
@@ -93,7 +94,7 @@ def test_every_machine_is_an_offer_or_a_miss():
 def test_without_a_promise_memory_sets_the_number_of_users():
     """By hand: nine tenths of four times 143,771 MiB, less 72.7 GB of weights and 4 GB of workspace."""
     every = decide(LLAMA, **ASKED, weights="fp8", chips=["H200"], counts=(4, 8))
-    assert f"{len(every.offers) - 1} more machines serve it." in every.screen(most=1)[2]
+    assert "1 more machine would serve it." in every.screen(most=len(every.offers) - 1)[2]
     found = decide(LLAMA, **ASKED, weights="fp8", chips=["H200"], counts=(4,)).best
     by_hand = (4 * (0.9 * 143771 * 2**20 - 4e9) - 72.7e9) / (80 * 2 * 8 * 128 * 2 * 2250)
     assert found.concurrency == pytest.approx(by_hand, rel=2e-3)
@@ -105,13 +106,15 @@ def test_without_a_promise_memory_sets_the_number_of_users():
 
 def test_a_chip_on_which_nothing_was_measured_has_a_footnote():
     found = decide("zai-org/GLM-5.2", **LONGER, weights="bf16", chips=RACK)
-    (mark,) = re.findall(r"^(\[\d\]) Caution: nothing was measured on GB200 NVL72\.$", str(found), re.M)
+    (mark,) = re.findall(
+        r"^(\[\d\]) Caution: the model was fitted to no run on GB200 NVL72\.$", str(found), re.M
+    )
     assert mark in str(found).splitlines()[1]
     marks = re.findall(r"^\[(\d)\] ", str(found), re.M)
     assert "12345678".startswith("".join(marks)) and len(marks) > 1
 
 
-@pytest.mark.parametrize("work", [{}, {"request_rate": 30}])
+@from_table
 def test_weights_of_fewer_bits_are_what_decide_rents_for_them_on_the_same_chip(work):
     asked = {"prompt_tokens": 1000, "output_tokens": 300, "tpot": "50 tokens/s", "chips": "H100 SXM", **work}
     found, other = (decide("Qwen3 32B", **asked, weights=weights) for weights in ("bf16", "fp8"))
@@ -146,12 +149,18 @@ def test_offers_that_nobody_timed_stand_where_their_slow_end_does():
     lent = [("MI300X", copies, "kernels are lent") for copies in (False, True)]
     assert ranks == sorted(ranks) and unsure == {
         ("H200", False, ""),
-        ("H200", True, "copies share experts"),
+        ("H200", True, "copies that share experts prefill"),
         *lent,
     }
     for offer in found.offers:
         assert offer.ranked == offer.dollars * (offer.request.step_factor if offer.unsure_reason else 1)
     assert "Ranked by its slow end" in str(found)
+
+
+def test_copies_that_only_decode_wait_for_no_prompt_of_another():
+    shared = next(offer for offer in EXPERTS.offers if offer.unsure_reason)
+    apart = dataclasses.replace(shared.request, prefill_machine=shared.system)
+    assert dataclasses.replace(shared, request=apart).unsure_reason == ""
 
 
 @cache
@@ -192,7 +201,7 @@ OFFER = decide(
 ).best
 
 
-@pytest.mark.parametrize("name", ["speed", "ttft"])
+@from_table
 def test_the_interval_of_an_offer_is_a_factor_both_ways(name):
     row = OFFER.row()
     assert row[f"{name}_low"] < row[name] < row[f"{name}_high"]

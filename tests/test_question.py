@@ -121,7 +121,19 @@ def test_a_layout_that_fits_is_named():
     found = ask("deepseek-ai/DeepSeek-R1", "8x H200", batch=256)
     assert found.status == "infeasible" and " fits." in str(found) and found.speedup_if_doubled == {}
     assert ask(found.question.replace(layout="DP8 EP8")).feasible
+    assert "TP8 fits." in ask(L33, "8x H100", layout="TP4").notes
     assert "maximum" in str(ask(L33, "8x H200", context="200k", weights="fp8"))
+
+
+@from_table
+def test_what_a_caution_says_to_ask_shortens_tpot(users, named):
+    """With few users the machine has copies that decode nothing at times."""
+    wide = ask(
+        "DeepSeek V3", "8x H200", layout="DP8 EP8", prompt_tokens="4k", output_tokens="1k", concurrency=users
+    )
+    assert "ask with prefill_machine or dp_balance" in str(wide)
+    other = ask(wide.question.replace(**named))
+    assert other.seconds < wide.seconds and "prefill_machine or" not in str(other)
 
 
 # What a practitioner typed, and what it means; numbers of Python are bits of a weight, tokens and a length.
@@ -153,8 +165,10 @@ def test_decide_and_change_are_those_of_python(capsys):
     words |= {"tpot": "40 tokens/s", "ttft": "1s"}
     options = [f"--{name.replace('_', '-')}={value}" for name, value in words.items()]
     line = ["decide", "Llama-3.3-70B", *options]
-    code, out = run(capsys, *line, "--json", "--chips=H100, H200", "--counts=4,8", "--prices=H100=2-4")
-    offers = {"chips": ["H100", "H200"], "counts": (4, 8), "prices": {"H100": (2, 4)}}
+    code, out = run(
+        capsys, *line, "--json", "--chips=H100, H200", "--counts=4,8", "--prices=H100: 2-4; B300=9"
+    )
+    offers = {"chips": "H100;H200", "counts": "4, 8", "prices": "H100=2-4; B300: $9"}
     found = tokenprice.decide(L33, **words, **offers)
     assert code == 0 and same(out, found) and len(found.offers) > 1
     _, told = run(capsys, *line, "--chips=H100, H200")
@@ -272,7 +286,10 @@ def test_fewer_bits_that_take_longer_are_said_to():
     )
     slow = f"In bf16 a step would take {1e3 * sixteen.seconds:.3g} ms: fp4 kernels have longer fixed times"
     assert sixteen.seconds < four.seconds and slow in str(four) and "would take" not in str(sixteen)
-    assert "would take" not in str(ask("Llama 3 70B", "8x H100", weights="fp8"))
+    for model, box, weights in (("Llama 3 70B", "8x H100", "fp8"), ("Kimi K2", "8x B200", None)):
+        assert "would take" not in str(
+            ask(model, box, weights=weights)
+        )  # two terabytes in 16 bits do not fit
 
 
 test_formats_by_hand = exactly("test_formats_by_hand", globals())
@@ -371,14 +388,7 @@ def test_every_option_has_an_effect(name, beside, pair, linked):
 LONG = {"prompt_tokens": 30720, "output_tokens": 300, "weights": "fp8"}
 
 
-@pytest.mark.parametrize(
-    ("more", "noted"),
-    [
-        ({"concurrency": 64}, True),
-        ({"concurrency": 16}, False),
-        ({"concurrency": 64, "shared_prefix": 0}, False),
-    ],
-)
+@from_table
 def test_whether_requests_share_is_asked_where_users_wait_for_memory(more, noted):
     """Memory has room for 21 of these requests."""
     assert (REMARKS["prefix"] in ask(L33, BOX, **LONG, cached="97%", **more).notes) == noted

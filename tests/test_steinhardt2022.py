@@ -14,15 +14,6 @@ from inferlib.papers import steinhardt2022 as st
 from inferlib.papers.steinhardt2022 import Machine
 
 A100 = st.load_chip("A100")
-MACHINES = [
-    A100,
-    st.load_chip("A100, warm-up"),
-    A100.replace(network_bandwidth=40e12),  # the network does not bind
-    A100.replace(chips=1, weight_word=1.0),
-    st.load_chip(inferlib.load_chip("H100 SXM")),
-    st.load_chip(inferlib.load_chip("TPU v4"), network="links"),
-    st.load_chip(inferlib.load_chip("TPU v4"), network="none"),
-]
 some_machine = some.builds(
     Machine,
     flops=some.floats(1e12, 1e16),
@@ -53,7 +44,7 @@ def least_time(machine, points=1500):
     return float(time.where(allowed).min())
 
 
-@pytest.mark.parametrize("machine", MACHINES, ids=lambda at: f"{at.name} {at.network_bandwidth:g}")
+@from_table
 def test_no_grid_point_beats_the_closed_form(machine):
     found = least_time(machine)
     # m and b lie on the grid only within its steps of 0.46 % and 0.38 %, and the time goes with m^2 b

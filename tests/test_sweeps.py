@@ -114,6 +114,13 @@ def test_the_best_choice_is_the_fastest_the_cheapest_or_none_that_keeps_a_promis
     assert {row["choice"] for row in best(**how).rows()} == {choice}
 
 
+def test_the_best_choice_is_printed_with_its_time_and_price(best):
+    """What ``ask`` says of the cheapest, half of the chips."""
+    told = tokenprice.ask(REQUEST.replace(machine="4x H100", concurrency=128))
+    *_, row = str(best(of="usd_per_million")).splitlines()
+    assert f"{1e3 * told.seconds:.3g} ms  ${told.usd_per_million:.3g}  " in row
+
+
 def test_a_copy_for_one_of_two_users_ties_and_for_half_of_many_does_not(best):
     assert [row["tie"] for row in best().rows()] == ["2 x TP8 or TP8", "", ""]
 
@@ -130,6 +137,7 @@ def test_two_chips_tie_where_their_intervals_overlap_and_one_chip_where_measured
 
 
 def test_the_terminal_says_how_values_of_an_axis_are_given(capsys):
+    assert main(["sweep", "Llama 3 8B", "H100", "--over", "chips=1,2"]) == 0
     assert main(["sweep", "Llama 3 70B", "8x H100", "--over", "weights"]) == 2
     assert "must be like layout=TP8,PP2 TP4" in capsys.readouterr().err
 

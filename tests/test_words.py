@@ -19,7 +19,9 @@ LARGE = {"": 1, "k": 1024, "m": 1024**2}
 TOKENS = {a + b: n for (a, n), b in product(LARGE.items(), ("", "token", "tokens"))}
 SPEEDS = {unit: -1 for unit in ("/s", "tok/s", "token/s", "tokens/s")}
 TIMES = {"": 1, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1, "min": 60} | SPEEDS
-RATES = {"": 1} | {a + b: n for a, (b, n) in product(("", "req", "requests"), (("/s", 1), ("/min", 1 / 60)))}
+EACH = {"/s": 1, "/min": 1 / 60, "/h": 1 / 60**2, "/day": 1 / 24 / 60**2}
+RATES = {a + b: n for a, (b, n) in product(("", "req", "request", "requests"), EACH.items())}
+RATES |= {"": 1, "rps": 1, "qps": 1}
 HOURS = ("", "/h", "/hour", "/gpu", "/chip", "/gpu/h", "/chip/h")
 # How each field is read, its units, and its least value, its most and whether it is whole.
 FIELDS = {
@@ -90,7 +92,7 @@ def second(name, text):
     if usd and text.startswith("$"):
         text, usd = text[1:].strip(), False
     end = max((k for k, letter in enumerate(text) if letter in ".0123456789"), default=-1) + 1
-    value, unit = number(text[:end], name in ("context", *PREFIXES)), "".join(text[end:].split())
+    value, unit = number(text[:end], "k" in units or "/day" in units), "".join(text[end:].split())
     for coin in ("usd", "$") if usd and unit not in units else ():
         unit = unit.removeprefix(coin)
     if value is None or unit not in units:

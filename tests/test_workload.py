@@ -43,7 +43,7 @@ def off(found):
 # --- Words and files -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("said", ["2k ± 50%", "2k +- 50%", "1k-3k", (1024, 3072), "1024 - 2048 - 3k"])
+@from_table
 def test_lengths_that_lie_evenly_have_the_moments_of_a_uniform_distribution(said):
     lengths = ASKED.replace(prompt_tokens=said).prompt_tokens
     assert float(lengths) == pytest.approx(2048)

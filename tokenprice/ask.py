@@ -315,7 +315,9 @@ class Answer(Screen):
             rows.append(("Drafts", f"{plain / self.seconds:.2f} times as fast; {format_time(plain)} without"))
         if (places := self.max_sequences) is not None:
             whose = "requests" if q.request_rate else "users" if q.is_request else "sequences"
-            rows.append(("Memory", f"fits {places:,.0f} {whose} of this length"))
+            rows.append(
+                ("Memory", f"fits {places:,.0f} {whose if places > 1 else whose[:-1]} of this length")
+            )
         rows += self._speedup_rows()
         if self.launched and self.cache_tokens:
             rows.append(("Engine's log", self._log()))
@@ -503,7 +505,8 @@ def ask_kernel_model(question, simulated=True):
         return _no_answer(question, *unfit)
     prefill = question.prefill_deployment
     if prefill and (unfit := _unfit(question.replace(output_tokens=1, trace=None), prefill)):
-        return _no_answer(question, *unfit, apart=True)
+        status, reason = unfit
+        return _no_answer(question, status, f"prefill_machine: {reason}", apart=True)
     answer = _request_answer(question, simulated) if question.is_request else _step_answer(question)
     broken = answer.feasible and invariants.of_answer(answer)
     return _no_answer(question, "n/a", broken) if broken else answer
@@ -583,9 +586,10 @@ def _note_if_16_bit_is_faster(question, step):
     if question.draft_tokens or name not in FORMATS or FORMATS[name].bits >= 16:
         return ()
     work = question.workload
-    plain = question.deployment.replace(weights="bf16", layer_formats=None).unlimited()
-    wide = plain.step(work.batch, work.context).total
-    return (REMARKS["wide"].format(wide=format_number(1e3 * wide), name=name),) if wide < step.total else ()
+    wide = question.deployment.replace(weights="bf16", layer_formats=None).step(work.batch, work.context)
+    if not (wide.feasible and wide.total < step.total):
+        return ()
+    return (REMARKS["wide"].format(wide=format_number(1e3 * wide.total), name=name),)
 
 
 def _fleets(question, simulated):
@@ -627,7 +631,7 @@ def _no_answer(question, status, reason, apart=False):
     """
     remarks = ()
     deployment = question.deployment
-    if not apart and (status == "infeasible" or deployment.layout_error and not deployment.not_described):
+    if not apart and (status == "infeasible" or deployment.layout_error):
         fits = next((other.layout for other in deployment.alternatives if _fits(question, other)), None)
         remarks = (REMARKS["fits"].format(layout=format_layout(fits)),) if fits else ()
     step = Breakdown(status=status, reason=reason, source=KERNELS)
@@ -636,7 +640,9 @@ def _no_answer(question, status, reason, apart=False):
 
 def _fits(question, deployment):
     if question.is_request:
-        return question.max_sequences(deployment) >= max(1, deployment.layout.dp)
+        return not deployment.layout_error and question.max_sequences(deployment) >= max(
+            1, deployment.layout.dp
+        )
     return deployment.step(question.workload.batch, question.workload.context).feasible
 
 
@@ -651,8 +657,8 @@ def _format_setup(answer):
     ...     return _format_setup(SimpleNamespace(question=asked)).partition("TP8, ")[2]
     >>> setup(batch=1500, context="8k"), setup(draft_tokens=1, acceptance_length=1.5)
     ('batch 1,500, context 8,192', 'batch 1, context 4,096, 1 draft per step')
-    >>> setup(prompt_tokens=1000, output_tokens="100-300", concurrency=1)
-    '1 user, prompt 1,000, output 100-300 (mean 200)'
+    >>> setup(prompt_tokens=1000, output_tokens="100-300", concurrency=1, cached="9%")
+    '1 user, prompt 1,000, output 100-300 (mean 200), 90 cached'
     >>> drafts = {"draft_tokens": 3, "acceptance_length": 2.5}
     >>> setup(prompt_tokens=1000, output_tokens=200, concurrency=2, **drafts)
     '2 users, prompt 1,000, output 200, 3 drafts per step'
@@ -668,6 +674,8 @@ def _format_setup(answer):
         parts.append(
             f"{who}, prompt {_format_length(q.prompt_tokens)}, output {_format_length(q.output_tokens)}"
         )
+        if q.cached:
+            parts.append(f"{_format_length(q.cached)} cached")
     else:
         parts.append(f"batch {q.workload.batch:,g}, context {q.workload.context:,.0f}")
     if q.draft_tokens:

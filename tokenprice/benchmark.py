@@ -140,7 +140,7 @@ def _of_json(text):
 
 
 def _of_words(text):
-    for part in re.split(r"[;\n]|,(?=\s)|\band\b", text):
+    for part in re.split(r"[;\n]|,(?=\s)|\b(?:and|at|for)\b", text):
         said = part.strip().rstrip(".")
         for label, (name, read) in table()["words"].items():
             ahead = "(?:output )?" if name == "output_rate" else ""
@@ -154,7 +154,8 @@ def _of_words(text):
                 break
         else:
             if said:
-                raise ValueError(f"{validation.short(repr, said)} is not understood: {SUCH}")
+                missing = ", and there is no such file" if re.fullmatch(r"\S*[a-z_]\.[a-z]\w*", said) else ""
+                raise ValueError(f"{validation.short(repr, said)} is not understood{missing}: {SUCH}")
 
 
 def _printed(pairs):

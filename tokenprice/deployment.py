@@ -413,7 +413,7 @@ class Deployment(Record):
         if (kind, format) in self.kernels:
             return self.kernels[kind, format]
         one = not isinstance(format, str) and calibration.ANY_DTYPE in self.operators.gemm
-        name = calibration.ANY_DTYPE if one else calibration.format_name(format)
+        name = calibration.ANY_DTYPE if one else self.kernel_format(kind, format)
         kernel = self.operators.kernel(kind, name)
         chip = self.machine.chip
         known = FORMATS[name].multiplied if name in FORMATS else ()
@@ -424,6 +424,12 @@ class Deployment(Record):
             chip = chip_peak(chip, self)
         found = self.kernels[kind, format] = kernel, calibration.stored_bytes(format), chip
         return found
+
+    def kernel_format(self, kind, format):
+        """Return the format whose kernels serve matrices; a chip without fp4 reads 4 bits and multiplies in 16."""
+        name = calibration.format_name(format)
+        wide = "fp4" not in self.machine.chip.peaks and (name, kind) != ("mxfp4", "experts")
+        return "fp4 w4a16" if wide and name in ("fp4", "mxfp4") else name
 
     @property
     def weight_format(self) -> str:
@@ -453,7 +459,7 @@ class Deployment(Record):
         if any(isinstance(one, (Attention, LatentAttention)) and not kind_of(one) for one in attentions):
             used.append(("attention", self.kv_cache_dtype))
         stands_in = self.operators.stands_in  # type: ignore[union-attr]
-        texts = (stands_in(kind, calibration.format_name(format)) for kind, format in used)
+        texts = (stands_in(kind, self.kernel_format(kind, format)) for kind, format in used)
         return list(filter(None, dict.fromkeys(texts)))
 
 

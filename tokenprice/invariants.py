@@ -110,7 +110,7 @@ def of_request(question, request, fleet=None):
     if fleet is None:
         kinds.append("loop")
         facts = _loop_facts(question, request, chunks, in_step)
-        least = min(lanes, request.concurrency), question.workload.context
+        least = min(lanes, request.decode_batch), question.workload.context
     else:
         tokens = fleet.request_rate * request.output_tokens
         facts = {"paced": tokens, "made": tokens / fleet.estimate.load}

@@ -28,6 +28,8 @@ REQUESTS = (
     "dp_balance",
     "batching_wait_iters",
 )  # not used for a single step
+# With attention in copies SGLang divides these by their number (srt/server_args.py, srt/managers/tp_worker.py).
+TOTALS = REQUESTS[:2]
 DEGREES = ("tp", "pp", "dp", "ep")
 _HERE = re.compile(r"^[^\n]*<<-?\s*['\"]?(\w+)['\"]?[^\n]*\n(.*?)\n\s*\1[ \t]*$", re.DOTALL | re.MULTILINE)
 VERSION = r"(?:vllm-openai|vllm==|sglang:|sglang(?:\[all\])?==|release):?v?(\d+\.\d+[\w.]*)"
@@ -198,6 +200,9 @@ class Launch:
         found = {
             name: said[name] for name in ("memory_utilization", "kv_cache_dtype", *REQUESTS) if name in said
         }
+        for name in TOTALS if self.engine == "sglang" and "attention_dp" in said else ():
+            if name in found:
+                found[name] = parsing.parse_count(name, found[name]) // said.get("dp", 1)
         if launched:
             found["model"] = model
         if model is not None:
@@ -602,6 +607,8 @@ def settings(question, engine):
     values |= {name: n for name in REQUESTS if (n := getattr(q, name))}
     if at.ep > 1:
         values |= {"experts": True, "attention_dp": at.dp > 1}
+        if engine == "sglang":
+            values |= {name: at.dp * values[name] for name in TOTALS if name in values}
     if q.engine == "eager":
         values["eager"] = True
     if weights != own:

@@ -17,7 +17,10 @@ _LARGE = {"": 1, "k": 1024, "m": 1024**2}
 _TOKENS = {large + word: by for large, by in _LARGE.items() for word in ("", "token", "tokens")}
 _SECONDS = {"": 1.0, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
 _SPEED = ("/s", "tok/s", "token/s", "tokens/s")
-_RATE = {f"{word}/{each}": by for word in ("", "req", "requests") for each, by in (("s", 1), ("min", 60))}
+_EACH = {"s": 1, "min": 60, "h": 3600, "day": 86400}
+_RATE = {"rps": 1, "qps": 1} | {
+    f"{word}/{each}": by for word in ("", "req", "request", "requests") for each, by in _EACH.items()
+}
 _SHARE = {"": 1, "%": 100}
 _USD = ("", "$", "usd")
 # Unit that a dollar amount is paid for, by field; all other fields are dollars per chip-hour.
@@ -37,7 +40,7 @@ LENGTHS = (
     "cached",
     "shared_prefix",
     "max_num_batched_tokens",
-)  # the only fields in which commas separate thousands
+)  # the only fields in tokens
 _NUMBER = r"[0-9]{1,3}(?:_[0-9]{3})+|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?"
 _COMMAS = r"[0-9]{1,3}(?:,[0-9]{3})+"
 _DEGREE = r"(tp|pp|ep|dp)\s*=?\s*([0-9]+)"
@@ -46,6 +49,10 @@ _LAYOUT = rf"(?:attention\s*)?{_DEGREE}(?:[\s,x×+]*(?:with\s*)?{_DEGREE})*"
 
 class Bytes(float):
     """Bytes per value of a format without a name, parsed from bits."""
+
+
+class Seconds(float):
+    """A time typed with its unit, longer than a bare number may be."""
 
 
 def _number(name, value, **limits):
@@ -66,11 +73,12 @@ def _measured(name, text, units, allowed):
     >>> _measured("price", "2.5 USD / h", ("usd/h",), "dollars")
     (2.5, 'usd/h')
     """
-    number = f"{_COMMAS}|{_NUMBER}" if name in LENGTHS else _NUMBER
+    thousands = {"k", "/day"} & {*units}
+    number = f"{_COMMAS}|{_NUMBER}" if thousands else _NUMBER
     found = re.fullmatch(rf"(-?(?:{number}))(.*)", text.strip().lower(), re.DOTALL)
     unit = found and "".join(found[2].split())
     if not found or unit not in units:
-        allowed += ", without a comma" if "," in text and name not in LENGTHS else ""
+        allowed += ", without a comma" if "," in text and not thousands else ""
         raise ValueError(f"{name} is {validation.short(repr, text)}, but must be {allowed}")
     return float(re.sub("[,_]", "", found[1])), unit
 
@@ -157,15 +165,15 @@ def parse_times(name, value) -> float:
 
 
 def parse_rate(name, value) -> float:
-    """Parse a rate per second: ``2.5``, ``"2.5/s"``, ``"150/min"``.
+    """Parse a rate per second: ``2.5``, ``"2.5/s"``, ``"150/min"``, ``"20,000/day"``.
 
     Examples
     --------
-    >>> parse_rate("request_rate", "150/min")
-    2.5
+    >>> parse_rate("request_rate", "150/min"), parse_rate("request_rate", "21,600 requests/day")
+    (2.5, 0.25)
     """
     if isinstance(value, str):
-        number, each = _measured(name, value, {"", *_RATE}, "like 2.5/s or 150/min")
+        number, each = _measured(name, value, {"", *_RATE}, "like 2.5/s or 150/min or 9000/day")
         value = number / _RATE.get(each, 1)
     return _number(name, value, minimum=1e-9, maximum=1e9)
 
@@ -224,16 +232,20 @@ def parse_seconds(name, value) -> float:
     >>> parse_seconds("tpot", "20 ms"), parse_seconds("tpot", "50 tokens/s")
     (0.02, 0.02)
     """
+    if isinstance(value, Seconds):
+        return value
+    # a bare number this large is not meant in seconds: TPOT is below 1 s, TTFT below a minute
+    most = 1 if name.startswith("tpot") else 60
     if isinstance(value, str):
         allowed = "like '500 ms', '1.2 s' or '50 tokens/s'"
         number, unit = _measured(name, value, (*_SECONDS, *_SPEED), allowed)
         _number(name, number)
         value = 1 / number if unit in _SPEED else number * _SECONDS[unit]
         if unit:
-            return _number(name, value, minimum=1e-9)
+            value = _number(name, value, minimum=1e-9)
+            return Seconds(value) if value > most else value
     value = _number(name, value, minimum=1e-9)
-    # a bare number this large is not meant in seconds: TPOT is below 1 s, TTFT below a minute
-    if value > (1 if name.startswith("tpot") else 60):
+    if value > most:
         raise ValueError(f"{name} is {value:g} s: did you mean '{value:g} ms', or '{value:g} tokens/s'?")
     return value
 
@@ -252,8 +264,27 @@ def parse_dollars(name, value) -> float:
     return _number(name, value, minimum=1e-9, maximum=1e12)
 
 
+def split_prices(text) -> dict:
+    """Map chips to the texts of their prices.
+
+    Examples
+    --------
+    >>> split_prices("H100=2-4; B200: $5")
+    {'H100': '2-4', 'B200': '$5'}
+    """
+    found = {}
+    for pair in text.split(";"):
+        name, *price = map(str.strip, re.split("[=:]", pair))
+        if not (name and len(price) == 1 and price[0]):
+            said = validation.short(repr, text)
+            raise ValueError(f"prices is {said}, but must be like H100=2.5 or H100=2-4; H200=3")
+        found[name] = price[0]
+    return found
+
+
 def parse_prices(prices, own=()) -> dict:
     """Map chips to (lowest price, its seller, highest price or None), from prices, ranges, or mappings of sellers."""
+    prices = split_prices(prices) if isinstance(prices, str) else prices
     found = {}
     for name, price in validation.instance("prices", prices, Mapping).items():
         sellers = dict(price) if isinstance(price, Mapping) else None
@@ -364,6 +395,11 @@ def parse_engine(name, value) -> str:
 
 def parse_acceptance_length(name, value) -> float | str:
     """Parse the acceptance length of speculative decoding: a number, or the name of a measured curve."""
+    if isinstance(value, str) and value.strip().endswith("%"):
+        raise ValueError(
+            f"{name} is {validation.short(repr, value)}, but must be tokens of a step: 1 + draft_tokens × the share "
+            "of drafts that is accepted"
+        )
     try:
         number = _measured(name, value, ("",), "")[0] if isinstance(value, str) else float(value)
     except (TypeError, ValueError):

@@ -93,6 +93,8 @@ CLOSED_LOOP_ONLY = {
     "paid_hours_used": "follows from request_rate: leave one of them out",
 }
 
+PAIRED = "drafts need both: draft_tokens, and acceptance_length, the tokens that a step yields"
+
 # Options by topic; a field in no group is available in Python only.
 GROUPS = {
     "machine": ("machine", "layout", "engine", "memory_utilization", *SERVING),
@@ -170,6 +172,8 @@ def _spelled(name, value):
         return value.text
     if isinstance(value, workload.Trace):
         return value.path
+    if isinstance(value, parsing.Seconds):
+        return f"{value!r} s"
     if isinstance(value, Mapping):
         return {part: _spelled("weights", format) for part, format in value.items()}
     return (
@@ -356,9 +360,7 @@ class Question(ParsedRecord):
         if (self.cached or self.shared_prefix) and not (self.trace and self.trace.blocks):
             self._check_cached(workload.support(self.prompt_tokens))
         if (self.draft_tokens is None) != (self.acceptance_length is None):
-            raise ValueError(
-                "drafts need both: draft_tokens, and acceptance_length, the tokens that a step yields"
-            )
+            raise ValueError(PAIRED)
         if self.weights is None and "formats" in self.model.notes:
             raise ValueError(
                 f"weights are not given, and how the checkpoint of {self.model.name or 'this model'} stores them is "

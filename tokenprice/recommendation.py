@@ -1,5 +1,6 @@
 """Recommend a machine for a service: all machines that meet the SLO, cheapest first, and why others do not."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -121,7 +122,8 @@ class Offer(formatting.Screen):
         name = self.system.chip.name
         if calibration.fallback_chip(name) != name:
             return "kernels are lent"
-        return "copies share experts" if self.layout.dp > 1 and self.layout.ep > 1 else ""
+        shared = self.layout.dp > 1 and self.layout.ep > 1 and self.request.prefill_machine is None
+        return "copies that share experts prefill" if shared else ""
 
     @property
     def ranked(self):
@@ -351,7 +353,8 @@ class Decision(formatting.Screen):
             return []
         unsimulated = sum(not one.simulated for one in offers if one.fleet)
         by_formula = f", {unsimulated} of them by formula, not simulated" if unsimulated else ""
-        return [f"{len(offers)} more machines {goal(self.slo)}{by_formula}."]
+        more = "machines" if len(offers) > 1 else "machine would"
+        return [f"{len(offers)} more {more} {goal(self.slo)}{by_formula}."]
 
     @property
     def commands(self) -> dict:
@@ -369,7 +372,7 @@ class Decision(formatting.Screen):
 
 
 def decide(
-    question, slo=None, /, *, chips=None, counts=None, layouts=None, prices: Mapping | None = None,
+    question, slo=None, /, *, chips=None, counts=None, layouts=None, prices: Mapping | str | None = None,
     sure: bool = False, **options: Unpack[DecideOptions],
 ) -> Decision:  # fmt: skip
     """Find the cheapest machine that serves a model within an SLO, other machines that do, and why the rest fail.
@@ -378,8 +381,8 @@ def decide(
     the layout): at least one per copy, at most as many as fit in memory. More users make a request cheaper, its tokens
     slower and its first token later. So each machine is asked for powers of two of users, and for the most users that
     meet the SLO: that is its offer. Offers are sorted by dollars per request, then by chips and speed; those with
-    another chip's kernels, or with copies that share experts, by their slow end. With ``concurrency`` they are sorted
-    by dollars per hour, without the slow end.
+    another chip's kernels, or with copies that share experts and prefill, by their slow end. With ``concurrency`` they
+    are sorted by dollars per hour, without the slow end.
 
     With ``request_rate``, the smallest number of each machine is found that meets the SLO on average, with prefill on
     all or on separate machines of the same chip; the cheapest fleet is its offer.
@@ -393,16 +396,17 @@ def decide(
         Requests without a machine: prompt and output. Options as for :func:`tokenprice.ask`, and those of the SLO.
     slo : SLO
     chips : str, list of str or Accelerator, or Mapping of name to Accelerator, optional
-        Chips to try; default: every chip of the catalogue that has timed operators and a price. A Mapping holds chips
-        of your own, which are tried in addition.
-    counts : list of int, optional
-        Chips of a machine; powers of two within the chip's scale-up domain when not given.
+        Chips to try, such as ``"H100, H200"``; default: every chip of the catalogue that has timed operators and a
+        price. A Mapping holds chips of your own, which are tried in addition.
+    counts : list of int, or str, optional
+        Chips of a machine, such as ``"2, 4"``; powers of two within the chip's scale-up domain when not given.
     layouts : callable or list of Layout, optional
         Function of model, chip and count that returns the layouts to try (default:
         :func:`tokenprice.deployment.layouts`); from a list, those that use all chips of the machine are tried.
-    prices : Mapping, optional
-        Chip to dollars per chip-hour, in addition to the catalogue's: a number, a pair (lowest, highest), or a
-        Mapping of sellers to numbers. Offers use the lowest; the result at the highest is given as well.
+    prices : Mapping, or str, optional
+        Chip to dollars per chip-hour, in addition to the catalogue's: a number, a pair (lowest, highest), or a Mapping
+        of sellers to numbers; or all as text, ``"H100=2-4; B200=5"``. Offers use the lowest; the result at the highest
+        is given as well.
     sure : bool
         Whether the SLO must be met at the slow end of the interval too, not only at the estimate.
 
@@ -422,6 +426,8 @@ def decide(
     >>> found.best.speed >= 50 and found.best.request.ttft <= 0.5
     True
     """
+    chips = re.split(r"\s*[,;]\s*", chips.strip(" ,;")) if isinstance(chips, str) else chips
+    counts = counts.split(",") if isinstance(counts, str) else counts
     own = chips if isinstance(chips, Mapping) else None
     sure = parse_bool("sure", sure)
     free = {*CHOSEN_BY_DECIDE, "requests_per_user", "fixed_lengths", "max_num_batched_tokens"} - {
@@ -433,7 +439,7 @@ def decide(
             raise ValueError(f"{name} is {value!r}, but must hold at least one; leave it out to try all")
     q = _without_machine(shown)
     offered, left_out = _offered(chips, prices, q.electricity)
-    several = [counts] if isinstance(counts, (int, str)) else counts or ()
+    several = [counts] if isinstance(counts, int) else counts or ()
     given = list(dict.fromkeys(parse_int("counts", n) for n in several))
     search = _Search(q, slo, sure, shown.concurrency, given, layouts).over(offered)
     if offered and not (search.offers or search.misses):
@@ -519,7 +525,7 @@ def _layouts(given, model, chip, count):
 def _offered(chips, prices, electricity=None):
     """Return chips to try, each at its lowest price (with seller and highest price), and the others with the reason."""
     given = chips.values() if isinstance(chips, Mapping) else chips
-    given = [given] if isinstance(given, (str, Accelerator)) else given
+    given = [given] if isinstance(given, Accelerator) else given
     validation.instance("chips", given, (Iterable, type(None)))
     own = {chip.name: chip for chip in given or () if isinstance(chip, Accelerator)}
     stated = parsing.parse_prices(prices or {}, own)

@@ -60,7 +60,7 @@ class SLOFields(TypedDict, total=False):
 class AskOptions(QuestionFields, total=False):
     """Options of ``ask``."""
 
-    prices: Mapping
+    prices: Mapping | str
 
 
 class ChangeOptions(AskOptions, SLOFields):

@@ -10,14 +10,19 @@ from inferlib.papers import metadata, source_of, sources
 from inferlib.system import System
 from tokenprice import aliases, predictors
 from tokenprice.ask import ask
-from tokenprice.formatting import align
-from tokenprice.parsing import parse_machine, parse_seconds
+from tokenprice.formatting import align, format_number, format_time
+from tokenprice.parsing import parse_int, parse_machine, parse_seconds
 from tokenprice.progress import progress
 from tokenprice.question import Question, merge_options, parse_options
 from tokenprice.uncertainty import ratio_factor
 
-# Quantities to minimise.
-LEAST = ("seconds", "ttft", "usd_per_million", "usd_per_request", "joules_per_token")
+# Quantities to minimise, and how they are printed.
+LEAST = {
+    **dict.fromkeys(("seconds", "ttft"), format_time),
+    **dict.fromkeys(("usd_per_million", "usd_per_request"), lambda usd: f"${format_number(usd)}"),
+    "joules_per_token": format_number,
+}
+SAID = LEAST | {"lead": "{:.0%}".format}
 COMPARED = ("seconds", "high", "ttft_high", "chip")  # columns that say which values tie
 NONE = "none"  # no value of the axis has an answer or meets the limit
 WORDS = ("status", "reason", "bottleneck", "chip")  # columns that hold no numbers
@@ -92,9 +97,10 @@ class Sweep(xr.Dataset):
         Returns
         -------
         Best
-            A DataArray of values of the axis, ``"none"`` where there is no answer. Coordinates: ``lead``, how much
-            more the second best takes (0.1 is 10 %); ``tie``, the values that tie, or nothing; and ``sure``, the best
-            value if all answers lie at the slow end of their intervals, which differs where ``tpot`` is then missed.
+            A DataArray of values of the axis, ``"none"`` where there is no answer. Coordinates: ``seconds`` and ``of``
+            of the best; ``lead``, how much more the second best takes (0.1 is 10 %); ``tie``, the values that tie, or
+            nothing; and ``sure``, the best value if all answers lie at the slow end of their intervals, which differs
+            where ``tpot`` is then missed.
         """
         axis = next(name for name in self.dims if name not in ("by", "term")) if axis is None else axis
         validation.one_of("axis", axis, [name for name in self.dims if name != "term"])
@@ -109,13 +115,15 @@ class Sweep(xr.Dataset):
         names = [str(value) for value in self[axis].values]
         shape = table.shape[1:]
         found, tied, sure = (np.full(shape, NONE, object) for _ in range(3))
-        lead = np.full(shape, math.nan)
+        numbers = {name: np.full(shape, math.nan) for name in ("lead", "seconds", of)}
         for place in np.ndindex(shape):
             column = {name: one.values[(slice(None), *place)] for name, one in columns.items()}
-            found[place], lead[place], tied[place], sure[place] = _choose(names, column, of, tpot)
+            found[place], numbers["lead"][place], tied[place], sure[place] = _choose(names, column, of, tpot)
+            for name in {"seconds", of} if found[place] != NONE else ():
+                numbers[name][place] = column[name][names.index(found[place])]
         dims = table.dims[1:]
-        coords = {name: self[name] for name in dims} | {"lead": (dims, lead), "tie": (dims, tied)}
-        coords["sure"] = dims, sure
+        told = numbers | {"tie": tied, "sure": sure}
+        coords = {name: self[name] for name in dims} | {name: (dims, value) for name, value in told.items()}
         return Best(xr.DataArray(found, coords, dims, axis))
 
 
@@ -124,15 +132,15 @@ def _colour(key):
 
 
 class Best(xr.DataArray):
-    """The best value of an axis at every point of the others, with ``lead``, ``tie`` and ``sure``.
+    """The best value of an axis at every point of the others, with its numbers, ``lead``, ``tie`` and ``sure``.
 
     Examples
     --------
     >>> boxes = sweep("Llama 3 70B", over={"machine": ["8x H100", "8x B200"], "batch": [1, 64]}).best()
     >>> print(boxes)  # doctest: +ELLIPSIS
-    batch  machine  lead  tie                 sure
-    1      8x B200  ...%   8x B200 or 8x H100  8x B200
-    64     8x B200  ...%   8x B200 or 8x H100  8x B200
+    batch  machine  seconds  lead  tie                 slow end
+    1      8x B200  ... ms  ...%   8x B200 or 8x H100  8x B200
+    64     8x B200  ... ms  ...%   8x B200 or 8x H100  8x B200
     >>> len(boxes.to_dict()["best"]), boxes.to_dict(data=False)["name"]
     (2, 'machine')
     """
@@ -140,14 +148,16 @@ class Best(xr.DataArray):
     __slots__ = ()
 
     def rows(self) -> list:
-        """Return a dict per point: the other axes, the best value, its lead, ties, and the best at the slow end."""
+        """Return a dict per point: other axes, the best value, its numbers, lead, ties, and the slow end's best."""
         found = []
+        numbers = [name for name in SAID if name in self.coords]
         for place in np.ndindex(self.shape):
             one = self[place]
             at = {name: one[name].item() for name in self.dims if name != "by" or self.sizes[name] > 1}
-            lead = None if math.isnan(one.lead.item()) else one.lead.item()
+            said = {name: one[name].item() for name in numbers}
+            said = {name: None if math.isnan(value) else value for name, value in said.items()}
             found.append(
-                {**at, self.name: one.item(), "lead": lead, "tie": one.tie.item(), "sure": one.sure.item()}
+                {**at, self.name: one.item(), **said, "tie": one.tie.item(), "sure": one.sure.item()}
             )
         return found
 
@@ -157,10 +167,10 @@ class Best(xr.DataArray):
 
     def __str__(self):
         rows = self.rows()
-        lines = [tuple(rows[0])] if rows else []
+        lines = [["slow end" if name == "sure" else name for name in row] for row in rows[:1]]
         for row in rows:
-            *at, lead, tie, sure = row.values()
-            lines.append((*map(str, at), "" if lead is None else f"{lead:.0%}", tie, sure))
+            cells = row | {name: said(row[name]) for name, said in SAID.items() if row.get(name) is not None}
+            lines.append(["" if one is None else str(one) for one in cells.values()])
         return align(lines)
 
 
@@ -308,7 +318,8 @@ def sweep(question, machine=None, /, *, over, by=predictors.KERNELS, chips=None,
         if isinstance(fields.get("machine"), str):
             fields["machine"] = parse_machine("machine", fields["machine"], chips)
         if (count := fields.pop("chips", None)) is not None:
-            fields["machine"] = System((fields.get("machine") or asked.needs_machine()).chip, count)
+            chip = (fields.get("machine") or asked.needs_machine()).chip
+            fields["machine"] = System(chip, parse_int("chips", count))
         here = asked.replace(**fields)
         for name, values in choices.items():
             change = values[point[name]]

@@ -99,6 +99,9 @@ class _Parser(argparse.ArgumentParser):
                 message += f"; {typed} belongs to another command{next(own, '')}"
             elif near:
                 message += f"; did you mean {' or '.join(near)}?"
+            elif not typed.startswith("-"):
+                own = {"decide": ", and chips to try are --chips", "check": ", and the machine is --machine"}
+                message += "; a name with blanks needs quotes" + own.get(self.prog.split()[-1], "")
         raise ValueError(message)
 
     @staticmethod
@@ -292,11 +295,9 @@ def _decide(model, top, why, **given):
     own = given.pop("chips", None)
     names = given.pop("named_chips", None)
     if names:
-        given["chips"] = [(own or {}).get(name.strip(), name.strip()) for name in names.split(",")]
+        given["chips"] = [(own or {}).get(name.strip(), name.strip()) for name in re.split("[,;]", names)]
     elif own:
         given["chips"] = own
-    if "counts" in given:
-        given["counts"] = [parse_int("counts", n) for n in given["counts"].split(",")]
     found = decide(model, **given)
     lines = [*found.commands.values(), *found.no_command] if is_launch(model) else []
     return found, "\n".join([found.text(parse_int("top", top), why), *lines])
@@ -338,14 +339,10 @@ def _own_chips(given):
 
 def _prices(pairs, path):
     """Parse prices in dollars per chip-hour: a number, or lowest and highest."""
-    from inferlib import validation
     from tokenprice.files import read_toml
+    from tokenprice.parsing import split_prices
 
     found = read_toml(path) if path is not None else {}
     for text in pairs:
-        name, sign, price = text.partition("=")
-        if not (name.strip() and sign and price.strip()) or "=" in price:
-            said = validation.short(repr, text)
-            raise ValueError(f"prices is {said}, but must be like H100=2.5 or H100=2-4, once for each chip")
-        found[name.strip()] = price
+        found |= split_prices(text)
     return found

@@ -75,7 +75,7 @@ CAUTIONS = (
             lambda facts: facts["tp"] - minimum(facts["domain"], facts["heads"])),
     Caution("PCIe", "PCIe boxes differ, and no serving run on several PCIe cards was measured{bus}",
             itemgetter("shared")),
-    Caution("chip", "nothing was measured on {chip}", itemgetter("new_chip")),
+    Caution("chip", "the model was fitted to no run on {chip}", itemgetter("new_chip")),
     Caution("lent", "no kernel timings for {chip}; using those of {lender}", itemgetter("lent")),
     Caution("lent", "no kernel timings on {lender} of {untimed}", itemgetter("not_timed")),
     Caution("memory", "no chip with memory like that of {chip} was timed: kernels read no faster than a public probe",
@@ -185,10 +185,9 @@ def facts(deployment, batch, context):
     layout = deployment.layout
     unscored, told = sparse_attention.unscored_reason(model), sparse_attention.cautions(model)
     format, stored = deployment.weight_format, deployment.weights
-    wide = format.partition(" ")[0]  # of blocks too
     found = {
         "stages": layout.pp, "drafted": float(bool(deployment.draft_tokens)),
-        "widened": float(wide in {"fp8", "bf16"}.difference(chip.peaks) and stored not in ("fp16", "fp32")),
+        "widened": float(format in {"fp4", "fp8", "bf16"}.difference(chip.peaks) and stored not in ("fp16", "fp32")),
         "borrowed": len(deployment.block_lenders),
         "not_timed": len(deployment.untimed), "untimed": ", ".join(deployment.untimed),
         "timed_on": ", ".join(deployment.block_lenders), "unscored": unscored, "new_kind": float(bool(unscored)),

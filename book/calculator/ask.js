@@ -92,6 +92,9 @@ globalThis.inferlibAsk = function (D) {
   };
 
   const bits = ({ bytes }) => Math.floor(8 * bytes); // of a value, without its part of the scales
+  // Kernels that serve a format: a chip without fp4 reads 4 bits and multiplies in 16.
+  const serving = (kind, name, { peaks }) => (!("fp4" in peaks) && ["fp4", "mxfp4"].includes(name)
+    && !(kind === "experts" && name === "mxfp4") ? "fp4 w4a16" : name);
 
   // Dollars of an hour of a chip, and of one that is used.
   const hourly = (S, name) => {
@@ -173,12 +176,12 @@ globalThis.inferlibAsk = function (D) {
     };
     for (const name of D.parts) {
       const { bytes, peaks, kernel } = each[name], peak = peaks.find((p) => p in c.peaks);
-      put(key("gemm", name), "gemm", known.gemm[kernel]);
+      put(key("gemm", name), "gemm", known.gemm[serving("gemm", kernel, c)]);
       q[key("bytes", name)] = bytes;
       q[key("peak", name)] = peak ? c.peaks[peak] : c.values.chip_flops;
     }
     const parts = m.groups.flatMap((g) => g.parts);
-    if (sparse(m)) put("block", "experts", known.experts[each.experts.kernel]);
+    if (sparse(m)) put("block", "experts", known.experts[serving("experts", each.experts.kernel, c)]);
     if (parts.some((p) => p.pairs)) put("pairs", "attention", known.attention[cache]);
     const blocks = (by) => {
       const found = {};
@@ -224,12 +227,13 @@ globalThis.inferlibAsk = function (D) {
     if (cut(m, l)) return none(cut(m, l), { l, m });
     if (l.ep > 1 && !sparse(m)) return none(words(l) + " spreads experts, but the model has none", { l, m });
     const taken = l.tp * l.pp * l.dp, share = l.dp * l.tp;
-    if (taken !== n) return none(`${words(l)} takes ${taken} chips, but the machine has ${n}`);
+    const bad = (refused) => none(refused, { l, m }); // another layout may fit
+    if (taken !== n) return bad(`${words(l)} takes ${taken} chips, but the machine has ${n}`);
     if (share % l.ep)
-      return none(`${words(l)} cannot split ${share} chips evenly into ${l.ep} groups of experts`);
+      return bad(`${words(l)} cannot split ${share} chips evenly into ${l.ep} groups of experts`);
     if (l.ep > 1 && l.ep < l.dp * l.tp) return none("this page spreads experts over all chips or over none");
-    if (l.pp > layers(m)) return none(l.pp + " stages, but the model has " + layers(m) + " layers");
-    if (l.pp > 1 && l.dp > 1) return none("the kernel model describes stages or copies, not both");
+    if (l.pp > layers(m)) return bad(l.pp + " stages, but the model has " + layers(m) + " layers");
+    if (l.pp > 1 && l.dp > 1) return bad("the kernel model describes stages or copies, not both");
     return machine(S, m, chip(S), n, l);
   };
 
@@ -318,7 +322,8 @@ globalThis.inferlibAsk = function (D) {
     const parts = groups.flatMap((g) => g.parts), of = D.kernels[c.lender].stands_in;
     const plain = parts.some((p) => p.kept && !p.timed.some((name) => D.sparse.includes(name)));
     const used = D.parts.filter((name) => m.values[key("stored", name)] && (name !== "attention" || plain))
-      .map((name) => (name === "experts" ? "experts " : "gemm ") + each[name].kernel);
+      .map((name) => [name === "experts" ? name : "gemm", each[name].kernel])
+      .map(([kind, name]) => `${kind} ${serving(kind, name, c)}`);
     if (parts.some((p) => p.pairs)) used.push("attention " + cache);
     return [...new Set(used)].filter((name) => of[name]).map((name) => {
       const [kind, ...format] = name.split(" ");
@@ -341,7 +346,8 @@ globalThis.inferlibAsk = function (D) {
       chip: c.name, new_chip: c.new, lender: c.lender, lent: c.lent,
       bus: c.bus || "", other_memory: c.memory ? 1 : 0,
       other_maker: tuned.maker, slower: tuned.slow,
-      format: kernel, new_format: fresh, widened: (own === "fp8" || own === "bf16") && !c.peaks[own] ? 1 : 0,
+      format: kernel, new_format: fresh,
+      widened: ["fp4", "fp8", "bf16"].includes(own) && own === kernel && !c.peaks[own] ? 1 : 0,
       new_model: m.new, unscored: m.unscored, new_kind: m.unscored ? 1 : 0, params: m.size / 1e6,
       drafted: S.draft_tokens || 0, untold: S.draft_tokens && has(D.accepted, S.acceptance_length) ? 1 : 0,
       timed_on: borrowed.join(", "), borrowed: borrowed.length,
@@ -383,9 +389,10 @@ globalThis.inferlibAsk = function (D) {
     if (shared) told.push(D.remarks.prefix);
     if (!seconds && S.output_tokens === 1) told.push(D.remarks.one);
     if (seconds && !S.draft_tokens && D.same[name] < 16) {
-      const wider = asked({ ...S, weights: "bf16", layer_formats: {}, kv_cache_dtype: at.stored.cache });
-      const wide = wider.late ? Infinity : run(wider, { batch: at.q.batch, context: at.q.context });
-      if (wide < seconds) told.push(filled(D.remarks.wide, { wide: digits(1e3 * wide), name }));
+      const plain = { ...S, weights: "bf16", layer_formats: {}, kv_cache_dtype: at.stored.cache };
+      const wide = stepAt(plain, asked(plain), at.q.batch, at.q.context);
+      const ms = digits(1e3 * wide.seconds);
+      if (wide.seconds < seconds) told.push(filled(D.remarks.wide, { wide: ms, name }));
     }
     return told.concat((S.mix && S.mix.told) || []);
   };
@@ -796,7 +803,9 @@ globalThis.inferlibAsk = function (D) {
     if (own && own !== one) {
       const uneven = cut(at.m, { ...at.l, tp: reads.n_chips, pp: 1, dp: 1, ep: 1 });
       const small = unfit(brief(S), own.at, 1);
-      if (uneven || small) return uneven ? refused(uneven) : { ...small, remarks: [] };
+      const why = (reason) => "prefill_machine: " + reason;
+      if (uneven) return refused(why(uneven));
+      if (small) return { ...small, reason: why(small.reason), remarks: [] };
     }
     const many = fleet(S, one, own);
     if (!many) return refused(crowded(S, one, own));
@@ -837,7 +846,7 @@ globalThis.inferlibAsk = function (D) {
     let [speed, , tokenLow, tokenHigh] = between(token, factor);
     let [, , firstLow, firstHigh] = between(first, soon);
     // What holds whatever the model.
-    const alone = { batch: many ? at.q.lanes : Math.min(at.q.lanes, running),
+    const alone = { batch: many ? at.q.lanes : Math.min(at.q.lanes, answered),
       context: many ? Math.min(...S.mix.reads.map(([, n]) => n)) : context };
     const peaks = stepAtPeaks(S, at, many ? alone : { batch: answered, context });
     const prompts = (reader || one).at, { reading } = prompts;
@@ -947,14 +956,6 @@ globalThis.inferlibAsk = function (D) {
       return { name: "weights in " + weights, gain, later: gain < 1 && filled(D.later, { name: weights }) };
     });
     return found.concat(asked).sort((a, b) => b.gain - a.gain);
-  };
-  // Whether 16 bits would be faster than what a step asks for, in words.
-  const wider = (S, batch, context) => {
-    const at = opening(S, batch, context), name = at && at.stored.weights.kernel;
-    if (!at || S.mode !== "step" || S.draft_tokens || name === "bf16") return "";
-    const other = opening({ ...S, weights: "bf16", layer_formats: {} }, batch, context);
-    const [now, wide] = [at, other].map((one) => token(S, one, one.q)[0]);
-    return wide < now ? filled(D.remarks.wide, { wide: digits(1e3 * wide), name }) : "";
   };
   // By how much one thing would have to change for a step to be good enough, all else left: by bisection.
   const needed = (S, batch, context, good) => D.levers.map(({ name, scale, limit, less }) => {
@@ -1095,7 +1096,8 @@ globalThis.inferlibAsk = function (D) {
         + (best ? ` for ${even(100 * less)}% less` : "")];
     }).join(". ");
   };
-  const ranked = (o) => o.dollars * (o.at.spread === 1 ? o.factor : 1);
+  const unsure = (o) => o.at.spread === 1 && !(o.many && o.many.readers); // copies that prefill
+  const ranked = (o) => o.dollars * (unsure(o) ? o.factor : 1);
   // Pipeline stages within a machine that meet the SLO for much less on the chips of the offers shown.
   const inStages = (out, S) => {
     if (out.best && out.best.n === 1) return "";
@@ -1212,6 +1214,7 @@ globalThis.inferlibAsk = function (D) {
     const own = { ...q, machine: q.n_chips + "x " + q.chip, layer_formats: keeps(q.layer_formats),
       ...(q.mix || {}).words,
       acceptance_length: q.draft_tokens ? q.acceptance_length : null, tpot: q.tpot && told("tpot", q.tpot),
+      ttft: q.ttft > 60 ? told("ttft", q.ttft) : q.ttft, // a bare number is a minute at most
       price: hourly(q, q.chip) === chips[q.chip].values.chip_price ? null : hourly(q, q.chip) };
     const found = { model: q.own ? "config.json" : q.model };
     const empty = (name) => ["", "0%", null, undefined, name === "context" ? null : 0].includes(own[name]);
@@ -1250,10 +1253,10 @@ globalThis.inferlibAsk = function (D) {
     return python(q, "decide", { tpot_p99, ttft_p99, tpot: null, ttft: null });
   };
   // Lengths are read at the door.
-  const door = { request, changes, wider, needed, machines, judge, decide, said, python, simulate,
+  const door = { request, changes, needed, machines, judge, decide, said, python, simulate,
     everybody, percentiles };
   for (const [name, f] of Object.entries(door)) door[name] = (S, ...more) => f(mixed(S), ...more);
   return { ...door, known, machineOf, chips, formats, hourly, keepOf, keeps, read, lengths, told, mixed,
-    model, layout, layouts, words, even, filled, accepted, sparse: (S) => sparse(model(S)), ofChip, step,
-    leastStep, neighbours, search, decided, twice, workspace, goal };
+    model, layout, layouts, unsure, words, even, filled, accepted, sparse: (S) => sparse(model(S)), ofChip,
+    step, leastStep, neighbours, search, decided, twice, workspace, goal };
 };

@@ -21,7 +21,8 @@ globalThis.inferlibCheck = function (D, A) {
       refuse(`${name} is ${bare} s: did you mean '${bare} ms', or '${bare} tokens/s'?`);
     return refuse(bare === Infinity ? `${name} is inf, but must be positive and finite`
       : `${name} is ${quoted(text)}, but must be ${{ "--share": "like 0.4 or 40%", "--rate":
-        "like 2.5/s or 150/min" }[kind] || (D.check.times.includes(kind) ? "like '500 ms'" : "a number")}`);
+        "like 2.5/s or 150/min or 9000/day" }[kind]
+        || (D.check.times.includes(kind) ? "like '500 ms'" : "a number")}`);
   };
 
   // --- Flags -----------------------------------------------------------------------------------------------
@@ -221,6 +222,7 @@ globalThis.inferlibCheck = function (D, A) {
 
   // --- The question ----------------------------------------------------------------------------------------
   const REQUESTS = ["max_num_seqs", "max_num_batched_tokens", "dp_balance", "batching_wait_iters"];
+  const TOTALS = REQUESTS.slice(0, 2); // which SGLang divides by copies of the attention
   const named = (name) => {
     const found = A.known("model", name);
     return has(D.models, found) && found;
@@ -319,6 +321,8 @@ globalThis.inferlibCheck = function (D, A) {
     const reads = { memory_utilization: "memory_utilization", max_num_seqs: "--count",
       max_num_batched_tokens: "--tokens" };
     for (const name in reads) if (name in said) found[name] = number(name, reads[name], String(said[name]));
+    if (engine === "sglang" && "attention_dp" in said)
+      for (const name of TOTALS) if (found[name]) found[name] = Math.floor(found[name] / (said.dp || 1));
     const left = REQUESTS.slice(2).find((name) => name in said);
     if (left) refuse(`${left} is not asked here: ${D.check.left_out[left]}`);
     if ("kv_cache_dtype" in found && !has(D.formats.cache, found.kv_cache_dtype))
@@ -403,8 +407,8 @@ globalThis.inferlibCheck = function (D, A) {
     return found;
   };
   const LENGTHS = ["prompt_tokens", "output_tokens"];
-  const ofWords = (text) => text.split(/[;\n]|,(?=\s)|\band\b/).map((part) => part.trim().replace(/\.+$/, ""))
-    .filter(Boolean).map((part) => {
+  const ofWords = (text) => text.split(/[;\n]|,(?=\s)|\b(?:and|at|for)\b/)
+    .map((part) => part.trim().replace(/\.+$/, "")).filter(Boolean).map((part) => {
       for (const [label, [name, read]] of Object.entries(B.words)) {
         const ahead = name === "output_rate" ? "(?:output )?" : "";
         const of = `^(?:(?:mean |median |average )?(?:${label})\\s*[:=@]?\\s*(?<after>\\d.*)`
@@ -597,6 +601,7 @@ globalThis.inferlibCheck = function (D, A) {
     for (const name of ["tp", "pp", "dp", "ep"]) if (whole[name] > 1) values[name] = whole[name];
     for (const name of ["memory_utilization", ...REQUESTS]) if (S[name]) values[name] = S[name];
     if (ep) put({ experts: true, attention_dp: at.dp > 1 });
+    if (ep && engine === "sglang") for (const name of TOTALS) if (values[name]) values[name] *= at.dp;
     if (S.engine === "eager") put({ eager: true });
     if (S.weights !== (S.checkpoint || [own].flat().pop())) put({ quantization: S.weights });
     if (S.kv_cache_dtype !== cache) put({ kv_cache_dtype: S.kv_cache_dtype });

@@ -53,11 +53,12 @@ globalThis.inferlibPage = function (root, D) {
   };
   const LENGTHS = ["prompt_tokens", "output_tokens", "cached", "shared_prefix"];
   // Fields that may not be empty.
-  const NEEDED = ["n_chips", "batch", "context", "prompt_tokens", "output_tokens", "acceptance_length"];
+  const NEEDED = ["n_chips", "batch", "context", "prompt_tokens", "output_tokens"];
   const put = (key, text) => {
     const c = control(key), { units, whole, least } = form.numbers[key] || {};
     delete refused[key];
     if (LENGTHS.includes(key)) S.mix = null; // of a file of requests
+    if (key === "acceptance_length") misfit = false;
     if (has(WORDS, key)) {
       const [read, example] = WORDS[key], found = text.trim() === "" ? START[key] : read(text);
       if (found === null && text.trim()) unreadable(key, text, `like ${example}`);
@@ -75,7 +76,8 @@ globalThis.inferlibPage = function (root, D) {
       const most = top < 1e9 && !has(units, "%") ? `, without a unit at most ${top}` : "";
       const from = (least === 0 || least >= 1 ? `of at least ${least}` : "above 0") + most;
       if (Number.isNaN(v) && !words)
-        unreadable(key, text, `a ${whole ? "whole " : ""}number ${from}${told && `; units: ${told}`}`);
+        unreadable(key, text, `a ${whole ? "whole " : ""}number ${from}${told && `; units: ${told}`}${
+          key === "acceptance_length" ? ": 1 + drafts × the share of drafts that is accepted" : ""}`);
       else if (isChanged(key)) S.changed = { ...S.changed, [key]: v };
       else S[key] = Number.isNaN(v) ? text : v;
     }
@@ -92,10 +94,12 @@ globalThis.inferlibPage = function (root, D) {
   const accepted = () => {
     const lengths = has(D.accepted, S.acceptance_length) && D.accepted[S.acceptance_length];
     if (misfit) delete refused.acceptance_length;
-    misfit = lengths ? S.draft_tokens > lengths.length : S.draft_tokens && S.acceptance_length >
-      S.draft_tokens + 1;
-    if (misfit) unreadable("acceptance_length", S.acceptance_length, lengths ?
-      `with ${lengths.length} drafts at most, as measured` : "at most the drafts and one");
+    const none = S.acceptance_length == null, most = lengths ? lengths.length : S.acceptance_length - 1;
+    misfit = S.draft_tokens && !refused.acceptance_length && (none || (lengths ? S.draft_tokens > most
+      : S.draft_tokens < most));
+    if (misfit && none) refused.acceptance_length = D.paired;
+    else if (misfit) unreadable("acceptance_length", S.acceptance_length, lengths ?
+      `with ${most} drafts at most, as measured` : "at most the drafts and one");
   };
   // A link says the fields that differ from the question at the start, in words.
   const addressOf = (pairs) => `#ask?${pairs.map(([key, value]) =>
@@ -600,8 +604,8 @@ globalThis.inferlibPage = function (root, D) {
     const heads = HEADS[f ? "fleet" : "one"].concat(HEADS.both);
     const side = (f ? "By formula: not simulated, so its waits may be longer. The second price is enough "
       + "at the slow end of the interval too; none: no number of that chip's machines is. " : "")
-      + (offers.some((o) => o.at.spread === 1)
-      ? "Copies that share experts are ranked by the slow end of their interval. " : "")
+      + (offers.some(A.unsure)
+      ? "Copies that share experts and prefill are ranked by the slow end of their interval. " : "")
       + (offers.some((o) => o.many && o.many.limit) ? `${D.limit.chosen} ` : "")
       + "The link asks for one offer; inside or outside: of this page's interval for that row.";
     html("offers", best ? table("Offers", "", heads, offers.map(rowOf)) + note(side) : "");

@@ -14,7 +14,7 @@ from inferlib.transformer import Attention
 from tokenprice import ask, calibration, deployment, invariants, operators, permalink
 from tokenprice.ask import LATER, NO_NETWORK, OVERLOAD_MESSAGE, REMARKS
 from tokenprice.prefill import ArrivalProcess
-from tokenprice.question import CLOSED_LOOP_ONLY
+from tokenprice.question import CLOSED_LOOP_ONLY, PAIRED
 from tokenprice.queueing import (
     LEAST_WARM,
     LONGER,
@@ -112,6 +112,7 @@ def data():
         "crowded": OVERLOAD_MESSAGE,
         "later": LATER,
         "unlinked": NO_NETWORK,
+        "paired": PAIRED,
         "remarks": REMARKS,
         "timed": javascript.timed(),
         "sparse": tables.sparse(),

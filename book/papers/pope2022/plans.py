@@ -73,5 +73,5 @@ def best_plan(model, chip, count, batch, tokens=1, context=0):
     every = sharding_plans(model, chip, count, batch, tokens, context)
     best = min(every, key=lambda way: (way.why_not != "", way.bound, way.network))
     if best.why_not:
-        raise ValueError(f"no layout of {count} chips runs this: {best.why_not}")
+        raise ValueError(f"no layout of {count} chip{'s' * (count > 1)} runs this: {best.why_not}")
     return best

@@ -31,7 +31,7 @@ TAIL = '''
 class AskOptions(QuestionFields, total=False):
     """Options of ``ask``."""
 
-    prices: Mapping
+    prices: Mapping | str
 
 
 class ChangeOptions(AskOptions, SLOFields):
