@@ -102,7 +102,7 @@ def test_defaults_of_engines_are_those_of_their_documentation(engine, chip, budg
 def test_tensorrt_llm_divides_no_prompt_that_fits_into_a_step():
     """``enable_chunked_prefill`` is off: 8,192 tokens hold one prompt of 5,000; a token waits for all of it or none."""
     given = {"prompts": (5000,), "fresh": (5000,), "passes": (0.5,), "answers": (50,)}
-    costs = Costs(lambda n: (0.01, 0.0), tokens=inf, door=0.0, late=0.0, in_step=1, **given)
+    costs = Costs(lambda n: (0.01, 0.0), tokens=inf, **given)
     _, machines = loop(costs, Scheduler(8192, 256, reserve=True), 8, 100, 10, 0.1, 1)
     assert {round(gap, 6) for _, gap, _ in machines[0].gaps} == {0.01, 0.51}
 

@@ -53,7 +53,7 @@ CAUTIONS = (
     Caution("packed", "{packed:,.0f} prompts in a step, each timed alone: experts are read once for all of them, so "
             "prompts may cost less", lambda facts: doublings(facts["packed"], 2) / 4),
     Caution("unbalanced", "no measured run has more than four attention copies without balanced prompts: "
-            "ask with prefill_machine or dp_balance",
+            "ask with prefill_machine",
             lambda facts: doublings(facts["unbalanced"], 4) * facts["expert_chips"]),
 )  # fmt: skip
 TTFT_CAUTIONS = (

@@ -120,7 +120,7 @@ class Sweep(xr.Dataset):
             column = {name: one.values[(slice(None), *place)] for name, one in columns.items()}
             found[place], numbers["lead"][place], tied[place], sure[place] = _choose(names, column, of, tpot)
             for name in {"seconds", of} if found[place] != NONE else ():
-                numbers[name][place] = column[name][names.index(found[place])]
+                numbers[name][place] = column[name][names.index(str(found[place]))]
         dims = table.dims[1:]
         told = numbers | {"tie": tied, "sure": sure}
         coords = {name: self[name] for name in dims} | {name: (dims, value) for name, value in told.items()}
