@@ -153,7 +153,7 @@ class Verdict(Text):
         names = [*self.choices]
         colours = dict(zip(names, style.LINES, strict=False))
         fig, axes = plt.subplots(
-            1, len(self.formats), figsize=(3.55, 3.9), sharey=True, layout="constrained", squeeze=False
+            1, len(self.formats), figsize=(0.55 + 1.5 * len(self.formats), 3.9), sharey=True, layout="constrained", squeeze=False
         )
         for ax, weights in zip(axes[0], self.formats, strict=True):
             for (x, cached), (y, users) in product(enumerate(CACHED), enumerate(USERS)):

@@ -165,7 +165,7 @@ def answers_over_measurements(answers, rows, mine):
     x = [{"label": f"{what}, ms", "low": 0.5, "high": 500} for what in ("measured", "the bound")]
     y = [{"label": "predicted over measured", "low": 0.1, "high": 5, "right": 1}] * len(who)
     return Scatter(
-        "Whose answer is how far off?", menus + chosen, x, y, dots, {"x": "over", "y": "who"}, key=colours
+        "Predicted over measured time", menus + chosen, x, y, dots, {"x": "over", "y": "who"}, key=colours
     )
 
 

@@ -265,7 +265,7 @@ def spread_experts():
         # GB200 rows state no format: that of the checkpoint
         work = Workload(row.sequences, row.context, "fp8", "bf16")
         step = decode_step(model, system, work, Layout(row.tp, row.pp, row.ep, row.dp))
-        name = f"{row.n_gpus} x {row.hardware}"
+        name = f"{row.n_gpus} × {row.hardware}"
         found.append((name, int(row.batch), 1e3 * row.tpot, 1e3 * step.total))
     columns = ["system", "sequences a chip", "measured, ms", "predicted, ms"]
     return pd.DataFrame(found, columns=columns).sort_values(columns[:2]).reset_index(drop=True)
