@@ -91,7 +91,7 @@ def plane(machine, m, b):
     (low, high), (few, many) = ((float(axis[0]), float(axis[-1])) for axis in (m, b))
     right, top = high / 1.1, many / 1.2
     ax.text(low * 1.1, top, "network slowest", color=style.RED, va="top")
-    ax.text(right, few * 1.2, "memory slowest", color=style.BLUE, ha="right", va="bottom")
+    ax.text(right, few * 2, "memory slowest", color=style.BLUE, ha="right", va="bottom")
     ax.text(right, top, "arithmetic slowest:\nfully used", color=style.ORANGE, ha="right", va="top")
     ax.set(xscale="log", yscale="log", xlim=(low, high), ylim=(few, many))
     ax.set(xlabel="edge of a chip's block, m", ylabel="batch, b")
