@@ -358,13 +358,11 @@ def where_prices_meet(chip):
 
 @frame()
 def over_users(case):
-    """Return price and latency of a request, half of its prompt cached, over the users that share a machine."""
+    """Return the prices of tokens, half of each prompt cached, over the users that share a machine."""
     for users in (1, 2, 4, 8, 16, 32, 64, 128):
         answer = tokenprice.ask(case.replace(concurrency=users, cached="50%"))
         if answer.feasible and answer.question.price_per_chip_hour:
-            r = answer.request
-            waits = {"first token, s": r.ttft, "tokens a second": 1 / r.tpot}
-            yield {"users": users, **r.per_million, **waits}
+            yield {"users": users, **answer.request.per_million}
 
 
 @frame()
