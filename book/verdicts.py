@@ -152,8 +152,9 @@ class Verdict(Text):
         """Draw the map: a panel per weight format, a column per cached share, a row per load."""
         names = [*self.choices]
         colours = dict(zip(names, style.LINES, strict=False))
+        size = 0.55 + 1.5 * len(self.formats), 3.9
         fig, axes = plt.subplots(
-            1, len(self.formats), figsize=(3.55, 3.9), sharey=True, layout="constrained", squeeze=False
+            1, len(self.formats), figsize=size, sharey=True, layout="constrained", squeeze=False
         )
         for ax, weights in zip(axes[0], self.formats, strict=True):
             for (x, cached), (y, users) in product(enumerate(CACHED), enumerate(USERS)):

@@ -61,7 +61,7 @@ def draw_layer(case):
     cached = 1e6 * roofline.memory_time(chip, table.cache_bytes, count)
     calculating = 1e6 * roofline.arithmetic_time(chip, table.flop, count)
     if reason := _step(case).reason:
-        ax.set_title(f"no whole step: {reason}", fontsize=9)
+        ax.set_title(f"no whole step: {reason}", fontsize=9, pad=24)
     y = range(len(table))
     ax.barh(y, reading, height=0.34, color=style.BLUE, label="reading weights")
     ax.barh(y, cached, height=0.34, color=style.GREEN, label="reading the cache")

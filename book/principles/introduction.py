@@ -85,8 +85,7 @@ def case_for(case, by, printed=None, step=None):
 
 def _named(question, changed):
     """Name the model and the machine of a question, and its other changes."""
-    told = question.words()
-    told = {"weights": "as published", "cache": "as published"} | told
+    told = question.words() | dict(zip(("weights", "cache"), question.formats, strict=False))
     others = (f"{name} {told[name]}" for name in changed if name in told and name not in ("model", "machine"))
     return ", ".join([f"{told['model']} on {told['machine']}", *others])
 

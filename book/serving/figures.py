@@ -68,7 +68,7 @@ def ladder(table):
     """Draw mean errors of ever more complete models: bars for models left out, dots for fitted rows; last the noise."""
     ax = style.panels(6.8, 3.4, layout=None)
     y = np.arange(len(table))
-    for kind, colour, by in (("dense", style.BLUE, -0.18), ("experts", style.ORANGE, 0.18)):
+    for kind, colour, by in (("dense", style.PURPLE, -0.18), ("experts", style.YELLOW, 0.18)):
         out = table[f"{kind}, left out"]
         ax.barh(y + by, out, height=0.32, color=colour, alpha=0.6, label=kind)
         ax.plot(table[f"{kind}, shown"], y + by, "o", color=style.INK, markersize=4)
@@ -111,7 +111,7 @@ def over_context(models, system, workload):
     for ax in axes:
         ax.set_xscale("log", base=2)
         ax.set_xticks(lengths[::2], [f"{n / 1000:.0f}K" for n in lengths[::2]])
-        ax.set_xlabel("context")
+        ax.set_xlabel("tokens of context")
     axes[0].legend(fontsize=8)
     figure.tight_layout()
     return axes
@@ -129,7 +129,7 @@ def schedule(answer, pieces=8, seconds=2.0):
         return style.nothing(answer.summary())
     request = answer.request
     read, step, every = request.prompt.total, request.step.total, request.machine_seconds
-    ways = {"full stop": (1, 0), "in pieces": (pieces, step), "elsewhere": (0, 0)}
+    ways = {"whole": (1, 0), "in pieces": (pieces, step), "on another machine": (0, 0)}
     axes = style.panels(6.8, 3.6, rows=3, layout=None, sharex=True)
     for ax, (name, (parts, along)) in zip(axes, ways.items(), strict=True):
         now, due, left, tokens, blocks = 0.0, every / 3, 0, [], []
@@ -227,7 +227,7 @@ def reading(answers):
 
 
 def over_users(table):
-    """Dollars for a million tokens, and the time that a user waits, over the users that share a machine."""
+    """Dollars for a million tokens over the users that share a machine."""
     if table.empty:
         return style.nothing(NONE)
     ax = style.panels(6.4, 3.4, layout=None)
@@ -283,4 +283,4 @@ def joules():
     ax = style.panels(5.6, 4.0, layout=None)
     table, measured = measured_energy.rows(), measured_energy.rows().joules_per_token
     table = table.assign(x=measured, y=measured * (1 + measured_energy.left_out()))
-    return _against(ax, table, "measured joules per token", "computed")
+    return _against(ax, table, "measured joules per token", "computed joules per token")

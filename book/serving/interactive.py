@@ -165,7 +165,7 @@ def answers_over_measurements(answers, rows, mine):
     x = [{"label": f"{what}, ms", "low": 0.5, "high": 500} for what in ("measured", "the bound")]
     y = [{"label": "predicted over measured", "low": 0.1, "high": 5, "right": 1}] * len(who)
     return Scatter(
-        "Whose answer is how far off?", menus + chosen, x, y, dots, {"x": "over", "y": "who"}, key=colours
+        "Predicted over measured time", menus + chosen, x, y, dots, {"x": "over", "y": "who"}, key=colours
     )
 
 
@@ -190,7 +190,7 @@ def _over(points, who, names):
     lists = {name: ["all", *sorted(set(points[name]), key=_by_number)] for name in names}
     colours, dots = {name: k % 9 for k, name in enumerate(lists["publisher"][1:])}, []
     for row in points.itertuples():
-        told = f"{row.publisher}: {row.model}, {row.n_gpus} x {row.hardware}, {row.batch:.0f} sequences"
+        told = f"{row.publisher}: {row.model}, {row.n_gpus} × {row.hardware}, batch {row.batch:.0f}"
         f = {name: values.index(getattr(row, name)) for name, values in lists.items()}
         dots.append(_error(row.measured, row.made, who, told, row.url, colours[row.publisher]) | {"f": f})
     menus = [Menu(name, label, [str(one) for one in lists[name]], any=True) for name, label in names.items()]

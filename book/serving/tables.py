@@ -265,7 +265,7 @@ def spread_experts():
         # GB200 rows state no format: that of the checkpoint
         work = Workload(row.sequences, row.context, "fp8", "bf16")
         step = decode_step(model, system, work, Layout(row.tp, row.pp, row.ep, row.dp))
-        name = f"{row.n_gpus} x {row.hardware}"
+        name = f"{row.n_gpus} × {row.hardware}"
         found.append((name, int(row.batch), 1e3 * row.tpot, 1e3 * step.total))
     columns = ["system", "sequences a chip", "measured, ms", "predicted, ms"]
     return pd.DataFrame(found, columns=columns).sort_values(columns[:2]).reset_index(drop=True)
@@ -358,13 +358,11 @@ def where_prices_meet(chip):
 
 @frame()
 def over_users(case):
-    """Return price and latency of a request, half of its prompt cached, over the users that share a machine."""
+    """Return the prices of tokens, half of each prompt cached, over the users that share a machine."""
     for users in (1, 2, 4, 8, 16, 32, 64, 128):
         answer = tokenprice.ask(case.replace(concurrency=users, cached="50%"))
         if answer.feasible and answer.question.price_per_chip_hour:
-            r = answer.request
-            waits = {"first token, s": r.ttft, "tokens a second": 1 / r.tpot}
-            yield {"users": users, **r.per_million, **waits}
+            yield {"users": users, **answer.request.per_million}
 
 
 @frame()

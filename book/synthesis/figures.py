@@ -128,14 +128,13 @@ def over_bound(table):
     return ax
 
 
-def grades():
-    """Draw how many printed results of each source have which grade."""
-    ax = style.panels(6.8, 1.4 + 0.45 * len(grading.sources()), layout=None)
-    card = grading.scorecard()
+def grades(card):
+    """Draw how many printed results of each source have which grade, from rows of a scorecard."""
     card = card[card.kind.isin(["model", "derived"])]
-    counts = card.groupby(["source", "grade"]).size().unstack(fill_value=0)
+    counts = card.groupby(["source", "grade"]).size().unstack(fill_value=0).loc[card.source.unique()]
     palette = (style.GREEN, style.SKY, style.BLUE, style.YELLOW, style.ORANGE, style.RED, style.INK)
     shares = 100 * counts.div(counts.sum(axis=1), axis=0)
+    ax = style.panels(6.8, 1.4 + 0.45 * len(shares), layout=None)
     shown = shares[[grade for grade in grading.GRADES if grade in shares]]
     colours = dict(zip(grading.GRADES, palette, strict=False))
     shown.plot.barh(stacked=True, width=0.6, color=colours, ax=ax)

@@ -139,7 +139,7 @@ def layer(model):
         "token": (0.0, 1.2, 1.3, f"token\n{model.d_model} wide", style.INK),
         "router": (2.2, 2.0, 1.7, f"router\n{model.d_model} × {model.n_routed}", style.PURPLE),
         "routed": (5.0, 2.0, 2.4, f"best {model.n_active} of {model.n_routed}\nrouted experts", style.BLUE),
-        "shared": (5.0, 0.3, 2.4, f"{model.n_shared} shared expert,\nalways", style.GREEN),
+        "shared": (5.0, 0.3, 2.4, f"{model.n_shared} shared expert,\nalways", style.BLUE),
         "sum": (8.5, 1.2, 1.5, f"sum of {model.used}", style.INK),
     }
     for one in boxes.values():

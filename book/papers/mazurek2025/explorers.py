@@ -154,7 +154,7 @@ def experts_waking(model, context, gpu, assumed):
                 },
             ),
             Curves(
-                {"read by the fullest GPU": step, "of it experts": reading},
+                {"read by the fullest GPU": step, "of which experts": reading},
                 "batch",
                 "gigabytes read in one step",
                 "GB",

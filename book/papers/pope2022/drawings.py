@@ -54,8 +54,9 @@ def _draw_row(ax, row, y, mesh, chip):
 def _draw_tensor(ax, tensor, x, y, mesh, chip):
     height = 1.2
     (r0, r1), (c0, c1) = piece(tensor, mesh, chip)
-    weights = tensor.rows in ("E", "F") or tensor.name == "K and V"
-    colour = style.BLUE if weights else style.ORANGE
+    colour = style.BLUE if tensor.rows in ("E", "F") else style.ORANGE
+    if tensor.name == "K and V":
+        colour = style.GREEN
     hatch = "///" if tensor.partial else None
     # rows are counted from the top
     box = x + c0 * _TENSOR, y + (1 - r1) * height, (c1 - c0) * _TENSOR, (r1 - r0) * height

@@ -90,9 +90,9 @@ def plane(machine, m, b):
         ax.annotate(says, (x, y), shift, textcoords="offset points", ha=side)
     (low, high), (few, many) = ((float(axis[0]), float(axis[-1])) for axis in (m, b))
     right, top = high / 1.1, many / 1.2
-    ax.text(low * 1.1, top, "the network is the slowest", color=style.RED, va="top")
-    ax.text(right, few * 1.2, "the memory is", color=style.BLUE, ha="right", va="bottom")
-    ax.text(right, top, "arithmetic is:\nfully used", color=style.ORANGE, ha="right", va="top")
+    ax.text(low * 1.1, top, "network slowest", color=style.RED, va="top")
+    ax.text(right, few * 2, "memory slowest", color=style.BLUE, ha="right", va="bottom")
+    ax.text(right, top, "arithmetic slowest:\nfully used", color=style.ORANGE, ha="right", va="top")
     ax.set(xscale="log", yscale="log", xlim=(low, high), ylim=(few, many))
     ax.set(xlabel="edge of a chip's block, m", ylabel="batch, b")
     for axis in (ax.xaxis, ax.yaxis):
@@ -142,7 +142,7 @@ def waste(time, utilisation, floor, half):
     top, bottom = both
     top.axhline(floor / US, xmax=0.8, color=style.FAINT, linestyle="--")
     top.text(9.8, floor / US / 1.1, f"latency, {floor / US:.2g} μs", ha="right", va="top")
-    mark, over = {"half of it latency": (half, 2 * floor)}, "shrink factor of block and batch, k"
+    mark, over = {"half of the time is latency": (half, 2 * floor)}, "shrink factor of block and batch, k"
     style.curve(time, unit="us", says="one multiply", ax=top, colours=colours, mark=mark)
     style.curve(utilisation, unit="%", says="utilisation", over=over, log="x", ax=bottom, colours=colours)
     top.set_xlabel("")

@@ -124,7 +124,7 @@ def balls_into_bins():
         "Each fall is a draw of 0 or 1 with the chance 1/n. Variances of independent draws add:",
         let(r"\sigma^2", variance),
         "With many GPUs the variance is the mean.",
-        let(r"\lim\ \sigma^2/\mu", many),
+        let(r"\lim\ {\sigma^2}/{\mu}", many),
         "Treat the counts as normal. Leaving out the slowly varying factor of the tail, "
         "this many GPUs lie more than t standard deviations above the mean:",
         let("n_{>t}", _beyond(t)),
