@@ -386,7 +386,7 @@ def changed(row, q, seen):
         if q.draft_tokens and not seen.load.get("acceptance_length"):
             running /= acceptance(q.acceptance_length, q.draft_tokens)
         full = 1 <= running < PLACES * (q.concurrency or 1) and not q.request_rate
-        if not full or q.max_num_seqs and q.max_num_seqs * q.resolved_layout.dp <= 1.2 * running:
+        if not full:
             return None
         changes["max_num_seqs"] = max(round(running / q.resolved_layout.dp), 1)
     changes = {name: one.format(n=n) if isinstance(one, str) else one for name, one in changes.items()}

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from fnmatch import translate
 from functools import cache
+from itertools import combinations
 
 from inferlib import validation
 from inferlib.equation import frozen
@@ -413,8 +414,7 @@ class _Patterns:
 def _modules(name):
     """Return the modules that contain a tensor, and all runs of words of its name within a layer."""
     words = name.split(".")
-    starts = (0, *range(2, len(words)))
-    return {".".join(words[i:k]) for i in starts for k in range(i + 1, len(words) + 1)}
+    return {".".join(words[i:k]) for i, k in combinations(range(len(words) + 1), 2) if i != 1}
 
 
 def _either(globs):
