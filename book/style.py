@@ -197,7 +197,13 @@ def _range(ends):
 
 
 def _digits(value):
-    """Format with four significant digits; with an exponent only for very small or large numbers."""
+    """Format with four significant digits; with an exponent only for very small or large numbers.
+
+    Examples
+    --------
+    >>> _digits(0), _digits(1e-4), _digits(1234567), _digits(1e7)
+    ('0', '0.0001', '1,235,000', '1.000e+07')
+    """
     if value != 0 and not 1e-4 <= abs(value) < 1e7:
         return f"{value:.3e}"
     return f"{float(f'{value:.4g}'):,.10g}"
