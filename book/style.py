@@ -269,7 +269,13 @@ def _mark(ax, lines, x, y, text):
 
 
 def shades(count, colour=GREEN, least=0.6):
-    """Return ``count`` shades of one colour, from pale to full, for ordered values: contexts, batches, sizes."""
+    """Return ``count`` shades of one colour, from pale to full, for ordered values: contexts, batches, sizes.
+
+    Examples
+    --------
+    >>> shades(3, "black"), shades(1, "black")
+    (['#666666', '#333333', '#000000'], ['#666666'])
+    """
     parts = [least + (1 - least) * k / max(count - 1, 1) for k in range(count)]
     return [to_hex([1 - part * (1 - c) for c in to_rgb(colour)]) for part in parts]
 

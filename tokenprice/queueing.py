@@ -641,7 +641,15 @@ def fleet(
 
 
 def smallest_number(kept, least):
-    """Return the smallest n >= ``least`` for which a monotone predicate holds; None if there is none."""
+    """Return the smallest n >= ``least`` for which a monotone predicate holds; None if there is none.
+
+    Examples
+    --------
+    >>> [smallest_number(lambda n: n >= enough, 3) for enough in (1, 3, 4, 7, 37)]
+    [3, 3, 4, 7, 37]
+    >>> [smallest_number(lambda n: n >= enough, 1) for enough in (2**20, 2**20 + 1)]
+    [1048576, None]
+    """
     high = least
     while not kept(high):
         if high >= 2**20 * least:
