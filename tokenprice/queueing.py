@@ -645,8 +645,8 @@ def smallest_number(kept, least):
 
     Examples
     --------
-    >>> [smallest_number(lambda n: n >= enough, 3) for enough in (1, 3, 4, 7, 37)]
-    [3, 3, 4, 7, 37]
+    >>> [smallest_number(lambda n: n >= enough, 3) for enough in range(1, 13)]
+    [3, 3, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]
     >>> [smallest_number(lambda n: n >= enough, 1) for enough in (2**20, 2**20 + 1)]
     [1048576, None]
     """
