@@ -79,6 +79,8 @@ def in_words(value, form="count"):
     ('a quarter', 'twice', 'seven', 'none')
     >>> in_words(0.38)
     '0.38'
+    >>> in_words(1, "multiple"), in_words(0, "fraction"), in_words(1, "fraction"), in_words(3, "fold")
+    ('one', 'none', 'one', 'threefold')
     """
     if form == "fraction" and 0 < value < 1:
         return min(FRACTIONS, key=lambda words: abs(math.log(value / FRACTIONS[words])))

@@ -197,7 +197,13 @@ def _range(ends):
 
 
 def _digits(value):
-    """Format with four significant digits; with an exponent only for very small or large numbers."""
+    """Format with four significant digits; with an exponent only for very small or large numbers.
+
+    Examples
+    --------
+    >>> _digits(0), _digits(1e-4), _digits(1234567), _digits(1e7)
+    ('0', '0.0001', '1,235,000', '1.000e+07')
+    """
     if value != 0 and not 1e-4 <= abs(value) < 1e7:
         return f"{value:.3e}"
     return f"{float(f'{value:.4g}'):,.10g}"
@@ -263,7 +269,13 @@ def _mark(ax, lines, x, y, text):
 
 
 def shades(count, colour=GREEN, least=0.6):
-    """Return ``count`` shades of one colour, from pale to full, for ordered values: contexts, batches, sizes."""
+    """Return ``count`` shades of one colour, from pale to full, for ordered values: contexts, batches, sizes.
+
+    Examples
+    --------
+    >>> shades(3, "black"), shades(1, "black")
+    (['#666666', '#333333', '#000000'], ['#666666'])
+    """
     parts = [least + (1 - least) * k / max(count - 1, 1) for k in range(count)]
     return [to_hex([1 - part * (1 - c) for c in to_rgb(colour)]) for part in parts]
 

@@ -19,7 +19,18 @@ WORDS = {"seconds": "slower", "usd_per_request": "dearer", "usd_per_million": "d
 
 
 def machine(chips, copies=1):
-    """A choice: a machine of ``chips`` chips as one instance, or ``copies`` of it that share the users."""
+    """A choice: a machine of ``chips`` chips as one instance, or ``copies`` of it that share the users.
+
+    Examples
+    --------
+    >>> from tokenprice import Question
+    >>> asked = Question("Llama 3 8B", "8x H100", concurrency=3, prompt_tokens=1000, output_tokens=100)
+    >>> two = machine(4, copies=2)
+    >>> two(asked).machine.count, two(asked).concurrency, two(asked).paid_hours_used  # three users in four places
+    (4, 2, 0.75)
+    >>> two(asked.replace(concurrency=4)).paid_hours_used is None
+    True
+    """
 
     def changed(case):
         users = max(1, -(-case.concurrency // copies))

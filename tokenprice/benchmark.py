@@ -191,7 +191,19 @@ def _made(found, load):
 
 
 def _load(n):
-    """Return the load that a printout reports: mean lengths, concurrency or rate, and requests per user."""
+    """Return the load that a printout reports: mean lengths, concurrency or rate, and requests per user.
+
+    Examples
+    --------
+    >>> _load({"completed": 100, "total_input": 50_000, "total_output": 20_050, "concurrency": 8})
+    {'concurrency': 8, 'prompt_tokens': 500.0, 'output_tokens': 200.5, 'requests_per_user': 12.5}
+    >>> _load({"completed": 4, "concurrency": 8, "output_tokens": 200})  # no more at once than requests
+    {'concurrency': 4, 'output_tokens': 200, 'requests_per_user': 1.0, 'fixed_lengths': True}
+    >>> _load({"completed": 100, "request_rate": 2}), _load({"requests": 2, "e2e": 10.2})  # an open loop; Little's law
+    ({'request_rate': 2}, {'concurrency': 20})
+    >>> _load({"acceptance_length": 1, "prompt_tokens": 0}), _load({"acceptance_length": 1.5})  # no draft
+    ({}, {'acceptance_length': 1.5})
+    """
     load = {name: n[name] for name in table()["load"] if n.get(name, 0) > 0}
     done = n.get("completed")
     for name, tokens in (("prompt_tokens", "total_input"), ("output_tokens", "total_output")):

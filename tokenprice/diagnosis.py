@@ -346,7 +346,15 @@ def _asked(command, measured, machine, chips, options):
 
 
 def _users(measured, output):
-    """Return the users of a closed loop by Little's law, from the rate and the time of an answer; 0 if not given."""
+    """Return the users of a closed loop by Little's law, from the rate and the time of an answer; 0 if not given.
+
+    Examples
+    --------
+    >>> _users({"requests": 2, "e2e": 10}, 100), _users({"requests": 2, "ttft": 1, "tpot": 0.1}, 11)
+    (20, 4.0)
+    >>> _users({"output_rate": 22, "ttft": 1, "tpot": 0.1}, 11), _users({"output_rate": 640, "tpot": 0.05}, 0)
+    (4.0, 32.0)
+    """
     token = measured.get("tpot", 0)
     rate = measured.get("requests") or measured.get("output_rate", 0) / max(output, 1)
     whole = measured.get("ttft", 0) + (output - 1) * token if output and token else token
@@ -387,7 +395,7 @@ def changed(row, q, seen):
         if q.draft_tokens and not seen.load.get("acceptance_length"):
             running /= acceptance(q.acceptance_length, q.draft_tokens)
         full = 1 <= running < PLACES * (q.concurrency or 1) and not q.request_rate
-        if not full or q.max_num_seqs and q.max_num_seqs * q.resolved_layout.dp <= 1.2 * running:
+        if not full:
             return None
         changes["max_num_seqs"] = max(round(running / q.resolved_layout.dp), 1)
     changes = {name: one.format(n=n) if isinstance(one, str) else one for name, one in changes.items()}

@@ -27,7 +27,13 @@ class Draw(Record):
 
 @equation(unit="W", power="W")
 def chip_draw(draw: Draw, power, memory_share, arithmetic_share):
-    """Power that one chip draws, from the shares of the time in which memory and arithmetic are busy."""
+    """Power that one chip draws, from the shares of the time in which memory and arithmetic are busy.
+
+    Examples
+    --------
+    >>> chip_draw(Draw(0.25, 0.25, 0.5), 700, 0.5, 0.25), chip_draw(Draw(0.5, 0.25, 0.5), 700, 1, 1)
+    (350.0, 700)
+    """
     busy = draw.reading * memory_share + draw.calculating * arithmetic_share
     return power * minimum(draw.awake + busy, 1)
 
@@ -40,7 +46,13 @@ def token_energy(n_chips, drawn, seconds, tokens):
 
 @equation(unit="W*s", power="W", tokens="1/s > 0")
 def idle_energy(draw: Draw, power, chips, tokens):
-    """Mean energy per token of idle chips: ``chips`` of them, awake, at ``tokens`` tokens per second."""
+    """Mean energy per token of idle chips: ``chips`` of them, awake, at ``tokens`` tokens per second.
+
+    Examples
+    --------
+    >>> idle_energy(Draw(0.5, 0, 0), 700, chips=2, tokens=100), token_energy(8, drawn=350, seconds=0.5, tokens=32)
+    (7.0, 43.75)
+    """
     return draw.awake * power * chips / tokens
 
 

@@ -68,6 +68,17 @@ def time_to_drain(ingress_delay, copies, users, held, reading, output_tokens, st
 
     Requests beyond the ``held`` sequences wait for rounds of answers: ``users`` / ``held`` - 1. Copies that run in
     lockstep (``in_step``) wait for each other's prompts, and a new request waits for those of the current step too.
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> half_a_second_each = partial(time_to_drain, door=0, reading=0.5, output_tokens=100, step=0.02)
+    >>> round(half_a_second_each(copies=1, users=1, held=8, in_step=1), 2)  # two steps, and the own prompt
+    0.54
+    >>> round(half_a_second_each(copies=1, users=16, held=8, in_step=1), 2)  # eight prompts, behind as many and answers
+    10.04
+    >>> round(half_a_second_each(copies=2, users=8, held=8, in_step=2), 2)  # four of the own copy and four of the other
+    4.04
     """
     rounds = maximum(users / held, 1) - 1
     whole = held * in_step / copies * reading + output_tokens * step

@@ -213,6 +213,17 @@ def added_time(read, step, beside=1):
 
     Nothing is fitted. Prompts of 128 tokens of Qwen3 235B, prefilled among as many users, took a fourth of their time
     alone.
+
+    Examples
+    --------
+    Ten seconds, of which six read weights and four multiply meanwhile; a step reads the same weights anyway:
+
+    >>> from types import SimpleNamespace as Step
+    >>> prefill, step = Step(total=10, terms={"weights": 6, "arithmetic": 4}), Step(terms={"weights": 6})
+    >>> [added_time(prefill, step, beside) for beside in (0, 0.5, 1, 8)]
+    [10, 9.0, 8, 8]
+    >>> added_time(Step(total=10, terms={"weights": 4, "arithmetic": 6}), step)
+    10
     """
     seconds = read.total
     together = minimum(beside, 1)
@@ -423,7 +434,7 @@ class ClosedLoop:
     @property
     def balance(self):
         """Seconds for which a prompt is held back until each copy has one, so that all prefill in the same steps."""
-        if self.apart or not (self.dp_balance and self.in_step > 1):
+        if self.apart or self.in_step == 1:
             return 0.0
         begun = self.users / self.output_tokens
         steps = balance_steps(begun, self.in_step, self.dp_balance) * minimum(self.users - 1, 1)

@@ -679,7 +679,15 @@ def fleet(question, *, kept=bool, sure=False, simulated=True, near=None) -> Flee
 
 
 def smallest_number(kept, least=1):
-    """Return the smallest n >= ``least`` for which a monotone predicate holds; None if there is none."""
+    """Return the smallest n >= ``least`` for which a monotone predicate holds; None if there is none.
+
+    Examples
+    --------
+    >>> [smallest_number(lambda n: n >= enough, 3) for enough in range(1, 13)]
+    [3, 3, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]
+    >>> [smallest_number(lambda n: n >= enough, 1) for enough in (2**20, 2**20 + 1)]
+    [1048576, None]
+    """
     high = least
     while not kept(high):
         if high >= 2**40:

@@ -25,7 +25,13 @@ _full = attrgetter("full")  # faster than a generator, once per event
 
 
 def uniforms(seed, stream, n):
-    """Return random numbers between 0 and 1, equal on any machine and in JavaScript (mulberry32)."""
+    """Return random numbers between 0 and 1, equal on any machine and in JavaScript (mulberry32).
+
+    Examples
+    --------
+    >>> float(uniforms(0, 0, 1)[0].round(9))  # the first number of the seed 0 in its published form
+    0.266429209
+    """
     with np.errstate(over="ignore"):
         step = np.arange(1, n + 1, dtype=np.uint32) * np.uint32(0x6D2B79F5)
         t = step + np.uint32((seed * 0x9E3779B1 + stream * 0x85EBCA77) % 2**32)

@@ -61,7 +61,13 @@ UNITS = {"1": "", "tok/s": "", "usd/Mtok": "$"}  # units that the column's name 
 
 
 def _large(value):
-    """Shorten a number of a million or more (540 B), printed or computed; return others unchanged."""
+    """Shorten a number of a million or more (540 B), printed or computed; return others unchanged.
+
+    Examples
+    --------
+    >>> _large(1e6), _large(999_999), _large("2,000,000"), _large("none")
+    ('1 M', 999999, '2 M', 'none')
+    """
     number = grading.as_number(value) if isinstance(value, str) else value
     return format_value(number) if isinstance(number, (int, float)) and abs(number) >= 1e6 else value
 

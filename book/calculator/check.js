@@ -575,7 +575,7 @@ globalThis.inferlibCheck = function (D, A) {
         const drafted = S.draft_tokens && !load.acceptance_length ? A.accepted(S) : 1;
         const running = (measured.output_rate || 0) * (measured.tpot || 0) / drafted;
         const full = running >= 1 && running < limits.places * (S.concurrency || 1) && !S.request_rate;
-        if (!full || (S.max_num_seqs && S.max_num_seqs * at.dp <= 1.2 * running)) return null;
+        if (!full) return null;
         to.max_num_seqs = Math.max(A.even(running / at.dp), 1);
       } else to[name] = name === "layer_formats" ? {} : name === "layout" ? A.words(A.layout({ layout: now }))
         : now === "" ? null : now;

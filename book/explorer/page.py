@@ -242,6 +242,8 @@ def digits(value):
     --------
     >>> digits(6.4321), digits(12345.6), digits(1.5e-5), digits(None)
     ('6.43', '12,346', '1.50e-5', 'n/a')
+    >>> digits(1000), digits(1e7), digits(1e-3), digits(0)
+    ('1,000', '1.00e7', '0.001', '0')
     """
     if value is None or value != value:
         return "n/a"

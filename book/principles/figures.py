@@ -31,7 +31,23 @@ def _step(case):
 
 
 def layer_operators(model, batch, context, weights="bf16", cache="bf16", group=-1):
-    """The operators of one layer in a decode step: what each calculates and reads."""
+    """The operators of one layer in a decode step: what each calculates and reads.
+
+    Examples
+    --------
+    >>> from inferlib import load_model
+    >>> table = layer_operators(load_model("Llama 3 70B"), batch=2, context=1000)
+    >>> products = 8192 * (8192 + 2 * 1024) + 8192**2 + 3 * 8192 * 28672
+    >>> bool(table.weight_bytes.sum() == 2 * products), int(table.cache_bytes.sum()) == 2 * 2 * 8 * 128 * 1000 * 2
+    (True, True)
+    >>> int(table.flop.sum()) == 2 * (2 * products + 2 * 2 * 64 * 128 * 1000)
+    True
+    >>> table = layer_operators(load_model("DeepSeek V3"), batch=1, context=1000)
+    >>> table.cache_bytes[["scores", "values"]].tolist() == [(512 + 64) * 1000 * 2, 0]
+    True
+    >>> table.flop[["scores", "values"]].tolist() == [2 * 128 * (512 + 64) * 1000, 2 * 128 * 512 * 1000]
+    True
+    """
     layers = model.layers[group]
     attention, block, d = layers.attention, layers.feed_forward, model.d_model
     p, a = format_bytes(weights), format_bytes(cache)

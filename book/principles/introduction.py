@@ -363,6 +363,13 @@ def _users(number):
 
 
 def _usd(dollars):
+    """Format dollars, with cents below a hundred.
+
+    Examples
+    --------
+    >>> _usd(99.99), _usd(100)
+    ('$99.99', '$100')
+    """
     return f"${dollars:.2f}" if dollars < 100 else f"${dollars:,.0f}"
 
 

@@ -20,14 +20,13 @@ _PARTS = {
 def waterfall(table):
     """Draw the way from the bound to a measured step: the time that each kind adds."""
     ax = style.panels(6.8, 3.6, layout=None)
-    left = 0.0
     for y, (name, ms) in enumerate(zip(table["what"], table["ms"], strict=True)):
-        whole = name in ("the bound", "predicted", "measured")
-        start = 0.0 if whole else left
+        if name in ("the bound", "predicted", "measured"):
+            left = 0.0
         fill = style.INK if name == "measured" else _PARTS.get(name, "none")
-        ax.barh(y, ms, left=start, height=0.6, color=fill, edgecolor=style.INK, linewidth=0.6)
-        style.words(ax, start + max(ms, 0), y, f" {ms:.2f} ms")
-        left = ms if whole else left + ms
+        ax.barh(y, ms, left=left, height=0.6, color=fill, edgecolor=style.INK, linewidth=0.6)
+        style.words(ax, left + max(ms, 0), y, f" {ms:.2f} ms")
+        left += ms
     style.name_rows(ax, table["what"])
     ax.set(xlabel="milliseconds per token", xlim=(0, 1.15 * table["ms"].max()))
     return ax

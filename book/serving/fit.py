@@ -306,7 +306,15 @@ def _digits(found, digits=6):
 
 
 def _softened(logs, far=0.1):
-    """Residuals whose squares grow only linearly beyond ``far``, so that a few outliers do not decide the fit."""
+    """Residuals whose squares grow only linearly beyond ``far``, so that a few outliers do not decide the fit.
+
+    Examples
+    --------
+    >>> [round(float(_softened(miss)), 6) for miss in (1e-3, -1e-3)]
+    [0.001, -0.001]
+    >>> round(float(_softened(100) ** 2), 2)  # 2 * far * 100, less 2 * far**2
+    19.98
+    """
     return np.sign(logs) * far * np.sqrt(2 * (np.sqrt(1 + (logs / far) ** 2) - 1))
 
 

@@ -456,6 +456,13 @@ def engines():
 
 
 def _short(value):
+    """Format with one decimal below ten, and as an integer from there on.
+
+    Examples
+    --------
+    >>> _short(9.94), _short(10), _short(1234)
+    ('9.9', '10', '1,234')
+    """
     return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
 
 

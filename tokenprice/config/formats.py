@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from fnmatch import translate
 from functools import cache
+from itertools import combinations
 
 from inferlib import validation
 from inferlib.equation import frozen
@@ -219,6 +220,14 @@ def _cache(stated):
 
 
 def _fp8(stated):
+    """FP8 of whole matrices, or in blocks with a scale of 32 bits, or of 8 (UE8M0).
+
+    Examples
+    --------
+    >>> block = {"weight_block_size": [128, 128]}
+    >>> [2**14 * (_fp8(stated)["default"] - 8) for stated in ({}, block, block | {"scale_fmt": "ue8m0"})]
+    [0, 32.0, 8.0]
+    """
     block = stated.get("weight_block_size")
     if block is None:
         return {"default": 8}
@@ -270,7 +279,16 @@ def _integers(stated):
 
 
 def _bitsandbytes(stated):
-    """bitsandbytes: NF4 or FP4 in blocks of 64 with 32-bit scales, quantized again if so stated; or int8."""
+    """bitsandbytes: NF4 or FP4 in blocks of 64 with 32-bit scales, quantized again if so stated; or int8.
+
+    Examples
+    --------
+    >>> four = {"load_in_4bit": True}
+    >>> [_bitsandbytes(stated)["default"] for stated in ({"load_in_8bit": True}, four)]
+    [8.0, 4.5]
+    >>> 64 * 256 * (_bitsandbytes(four | {"bnb_4bit_use_double_quant": True})["default"] - 4) == 256 * 8 + 32
+    True
+    """
     if stated.get("load_in_8bit") is True:
         return {"default": Whole(8)}
     if stated.get("load_in_4bit") is not True:
@@ -329,6 +347,15 @@ def _group_bits(weights, beside=None):
     """Return bits per value in groups: scales have 16 bits, or 8 in the block formats of 4 bits.
 
     ``beside``: the group, whose activations it may leave out; NVFP4 (groups of 16) is then multiplied in 16 bits.
+
+    Examples
+    --------
+    >>> [_group_bits({"type": "float", "num_bits": bits, "group_size": n}) for bits, n in ((4, 16), (4, 32), (8, 128))]
+    [4.5, 4.25, 8.125]
+    >>> _group_bits({"type": "float", "num_bits": 8})
+    8.0
+    >>> [_group_bits({"type": "int", "num_bits": 4, "group_size": 128, "symmetric": same}) for same in (True, False)]
+    [4.125, 4.15625]
     """
     bits, size, kind = (weights.get(key) for key in ("num_bits", "group_size", "type"))
     size = -1 if size is None else size
@@ -413,8 +440,7 @@ class _Patterns:
 def _modules(name):
     """Return the modules that contain a tensor, and all runs of words of its name within a layer."""
     words = name.split(".")
-    starts = (0, *range(2, len(words)))
-    return {".".join(words[i:k]) for i in starts for k in range(i + 1, len(words) + 1)}
+    return {".".join(words[i:k]) for i, k in combinations(range(len(words) + 1), 2) if i != 1}
 
 
 def _either(globs):

@@ -146,6 +146,8 @@ def written(value, kind, gb=AS_PRINTED.gb):
     --------
     >>> [written(v, SPEED) for v in (490.6, 2236.0, 11750.0, 1338000.0)]
     ['491', '2.2K', '12K', '1.3M']
+    >>> [written(v, SPEED) for v in (1000, 9940, 9950, 1e6)], [written(v, PARAMETERS) for v in (999e9, 1e12)]
+    (['1.0K', '9.9K', '10K', '1.0M'], ['999B', '1T'])
     >>> written(14.5 * 2**30, CAPACITY), written(None, SPEED)
     ('14', '-')
     """

@@ -202,6 +202,8 @@ def say(value, unit, digits=3):
     --------
     >>> say(0.0123456, "ms"), say(1234.5, "1"), say(2e12, "TB/s"), say(12.5, "usd")
     ('12.3 ms', '1,234', '2 TB/s', '$12.5')
+    >>> say(999, "s"), say(1000, "s")
+    ('999 s', '1,000 s')
     """
     number = value / factor(unit)
     large = abs(number) >= 1000

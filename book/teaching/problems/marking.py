@@ -92,7 +92,13 @@ def mark(asked, answer):
 
 
 def near(value, other, share):
-    """Whether a value is within a fraction of another one."""
+    """Whether a value is within a fraction of another one.
+
+    Examples
+    --------
+    >>> near(1.5, 1, 0.5), near(1.6, 1, 0.5)
+    (True, False)
+    """
     return abs(value / other - 1) <= share
 
 
@@ -119,7 +125,15 @@ def _slip(text, value, known):
 
 
 def _far(ratio):
-    """Describe how far off an answer is."""
+    """Describe how far off an answer is.
+
+    Examples
+    --------
+    >>> [_far(ratio) for ratio in (0, 1.4, 1.5, 0.5)]
+    ['the answer is positive', 'it is 40 % too large', 'it is 1.5 times too large', 'it is 2.0 times too small']
+    >>> _far(2e6), _far(1050e6)
+    ('it is over a thousand times too large', 'it is off by a factor of 10^9: look at the prefix of the unit')
+    """
     if ratio <= 0:
         return "the answer is positive"
     times, side = (ratio, "large") if ratio > 1 else (1 / ratio, "small")
