@@ -685,8 +685,8 @@ def smallest_number(kept, least=1):
     --------
     >>> [smallest_number(lambda n: n >= enough, 3) for enough in range(1, 13)]
     [3, 3, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]
-    >>> [smallest_number(lambda n: n >= enough, 1) for enough in (2**20, 2**20 + 1)]
-    [1048576, None]
+    >>> [smallest_number(lambda n: n >= enough, 1) for enough in (2**40, 2**40 + 1)]
+    [1099511627776, None]
     """
     high = least
     while not kept(high):
