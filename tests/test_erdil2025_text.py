@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from facts import by_hand, from_table
 
-from book.audit import grading, strata
+from book.audit import grading, published_rows, strata
 from book.papers.erdil2025 import economics, program, readings
 from book.papers.erdil2025.claims import context, long_contexts, model
 from book.papers.erdil2025.claims.economics import cells_as_printed
@@ -25,7 +25,7 @@ SEVENTY, EIGHT_BIT, MISTRAL = (
 
 @pytest.mark.parametrize("chip", economics.GENERATIONS)
 def test_rents_are_those_that_the_text_rounds(chip):
-    rent = grading.as_number(grading.published("erdil2025")["Text 4", "rents", chip].text)
+    rent = published_rows.as_number(grading.published("erdil2025")["Text 4", "rents", chip].text)
     assert e.load_chip(chip).price == pytest.approx(rent, abs=0.01)
 
 
@@ -195,7 +195,7 @@ def test_the_state_that_prints_a_number_is_the_one_that_gives_its_digits():
 
 
 def row_of(text):
-    return grading.Row("", "T", "", "", text, grading.last_digit(text), "1", "model")
+    return grading.Row("", "T", "", "", text, published_rows.last_digit(text), "1", "model")
 
 
 def test_the_authors_last_program_gives_our_frontiers():

@@ -21,21 +21,13 @@ from book.audit.published_rows import (
     Reader,
     Row,
     _printed_ends,
-    as_number,
-    as_range,
     grade_of,
-    last_digit,
     published,
 )
 from inferlib import validation
 from inferlib.equation import DERIVATIONS, EQUATIONS, forbid_override
 from inferlib.papers import sources
 from inferlib.units import factor
-
-__all__ = [
-    "WithNote", "Reader", "Row", "as_number", "as_range", "compute", "equations", "errata", "factor",
-     "grade_of", "last_digit", "format_items", "notes", "published", "reproduces", "scorecard", "sources", "summary",
-]  # fmt: skip
 
 VERDICTS = ("holds", "loosely worded", "does not hold")  # grades of a claim
 GRADES = ("exact", "consistent", "1%", "5%", "20%", "off", "missing", *VERDICTS, "-")

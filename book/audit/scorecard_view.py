@@ -11,6 +11,7 @@ import pandas as pd
 from book.audit import grading
 from book.audit.explanations import explain
 from book.audit.number_format import format_value
+from book.audit.published_rows import as_number
 from book.style import table
 
 FINE = ("exact", "consistent", "holds")  # grades that need no attention
@@ -62,7 +63,7 @@ UNITS = {"1": "", "tok/s": "", "usd/Mtok": "$"}  # units that the column's name 
 
 def _large(value):
     """Shorten a number of a million or more (540 B), printed or computed; return others unchanged."""
-    number = grading.as_number(value) if isinstance(value, str) else value
+    number = as_number(value) if isinstance(value, str) else value
     return format_value(number) if isinstance(number, (int, float)) and abs(number) >= 1e6 else value
 
 
