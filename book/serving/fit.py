@@ -18,11 +18,11 @@ from book.frames import frame
 from book.serving import sparse_attention_rows
 from book.serving.sparse_attention_rows import factor
 from book.synthesis import comparison
-from inferlib import variant
+from inferlib import validation, variant
 from inferlib.equation import unchecked
 from inferlib.system import Layout, System, Workload
 from inferlib.transformer import LatentAttention
-from tokenprice import Question, ask, calibration, catalog, posterior, sparse_attention, uncertainty
+from tokenprice import Question, ask, calibration, catalog, posterior, uncertainty
 from tokenprice.calibration import checkpoint_formats
 from tokenprice.deployment import Deployment, chip_peak, decode_step
 from tokenprice.kernels import Engine
@@ -812,8 +812,7 @@ def main():
         for name, text in made.items():
             (files("tokenprice") / f"{name}.toml").write_text(text, "utf-8", newline="\n")
         _forget()
-        read = calibration.engines, calibration._engine, calibration.operators
-        for known in (uncertainty.load_calibration, sparse_attention.load_rows, *read):
+        for known in (validation.read_package_toml, calibration._engine, calibration.operators):
             known.cache_clear()
     print(*made.values(), errors().round(3).to_string(), sep="\n")
 
