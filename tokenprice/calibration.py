@@ -104,6 +104,7 @@ def load_operators():
     return validation.read_package_toml(__file__, "operators.toml")
 
 
+@cache  # read many times for an answer
 def engines():
     """``engines.toml``, parsed: constants of each class, and the software that belongs to it."""
     return validation.read_package_toml(__file__, "engines.toml")

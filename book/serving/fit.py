@@ -812,7 +812,8 @@ def main():
         for name, text in made.items():
             (files("tokenprice") / f"{name}.toml").write_text(text, "utf-8", newline="\n")
         _forget()
-        for known in (validation.read_package_toml, calibration._engine, calibration.operators):
+        read = validation.read_package_toml, uncertainty.load_calibration, calibration.engines
+        for known in (*read, calibration._engine, calibration.operators):
             known.cache_clear()
     print(*made.values(), errors().round(3).to_string(), sep="\n")
 
