@@ -69,9 +69,11 @@ def test_between_a_time_and_a_price_no_number_of_users_is_passed_over():
     assert kept and best.concurrency == max(kept)
 
 
-def test_cheapest_first_and_a_frontier_that_ends_in_the_cheapest():
+def test_cheapest_first_one_runner_up_a_chip_and_a_frontier_that_ends_in_the_cheapest():
     dollars = [offer.dollars for offer in FOUND.offers]
     assert dollars == sorted(dollars) and FOUND.best is FOUND.offers[0]
+    names = [offer.system.chip.name for offer in (FOUND.best, *FOUND.runners_up)]
+    assert len(names) == len(set(names)) == len({offer.system.chip.name for offer in FOUND.offers})
     table = FOUND.frontier()
     assert (table.speed.diff().dropna() < 0).all() and (table.usd_per_request.diff().dropna() < 0).all()
     assert (table.ttft <= 1).all()

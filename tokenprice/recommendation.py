@@ -248,6 +248,14 @@ class Decision(formatting.Screen):
         return self.offers[0] if self.offers else None
 
     @property
+    def runners_up(self) -> tuple:
+        """The cheapest offer of every other chip, cheapest first."""
+        first: dict[str, Offer] = {}
+        for offer in self.offers:
+            first.setdefault(offer.system.chip.name, offer)
+        return tuple(first.values())[1:]
+
+    @property
     def why_not(self) -> dict[str, int]:
         """Number of machines that fail, by reason."""
         counted = Counter(miss.reason for miss in self.rejected)
