@@ -69,7 +69,7 @@ def test_zero_only_where_it_makes_sense_and_records_are_frozen_values_that_refus
         record.replace(colour="red")
 
 
-@pytest.mark.parametrize("name", ["tp", "pp", "ep", "dp"])
+@from_table
 @given(value=st.one_of(st.integers(max_value=0), st.floats(), st.booleans(), st.text()))
 def test_layouts_are_whole_numbers(name, value):
     with pytest.raises(ValueError, match=f"Layout.{name}"):

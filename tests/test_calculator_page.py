@@ -576,7 +576,7 @@ def test_a_field_that_cannot_be_read_says_what_is_allowed(said, told):
     assert told.lower() in html.unescape(found).lower()
 
 
-@pytest.mark.parametrize("name", ["draft_tokens", "cached", "pue"])
+@from_table
 def test_an_empty_field_is_what_python_takes_where_nothing_is_given(name):
     told = ask("Llama 3 70B", "8x H100")
     asked = f"#ask?mode=step&machine=8x%20H100&{name}="
@@ -598,7 +598,7 @@ def test_a_small_memory_is_not_called_0_gb():
     assert page("step", chip="Groq LPU", n_chips=1, batch=1)["reason"] == reason
 
 
-@pytest.mark.parametrize("damage", [True, None, {}, [], "x", -1])
+@from_table
 def test_a_damaged_model_in_a_link_is_refused(damage):
     """Whichever part is not a number or a list of numbers, the page never throws."""
     (own,) = parse_qs(ask("Llama 3 8B", "H100", weights=4.85).link.partition("#ask?")[2])["own"]

@@ -8,7 +8,7 @@ import tomllib
 from importlib.resources import files
 
 import pytest
-from facts import lines
+from facts import from_table, lines
 
 from inferlib import System, load_chip, units
 from inferlib.equation import quantities
@@ -127,7 +127,7 @@ def test_chips_behind_switches_are_no_ring():
     assert load_chip("GB200 NVL72").topology == load_chip("GB300 NVL72").topology == "switch"
 
 
-@pytest.mark.parametrize("names", [("A100 40GB", "A100 80GB"), ("H100 SXM", "H200")])
+@from_table
 def test_siblings_differ_in_memory_and_price_only(names):
     one, other = map(load_chip, names)
     found = {f.name for f in quantities(one) if getattr(one, f.name) != getattr(other, f.name)}

@@ -108,18 +108,7 @@ def test_ceil_snaps_rounding_noise(n):
     assert math.isnan(ops.maximum(math.nan, 1.0)) and math.isnan(ops.minimum(math.nan, 1.0))
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "ask 'Llama 3.3 70B' '4x H100' --batch 32 --context 8k --electricity 0.1",
-        "ask DeepSeek-V3 '8x H200' --prompt-tokens 4k --output-tokens 300 --concurrency 8 --cached 50% "
-        "--layout 'DP8 EP8'",
-        "ask Nemotron-3-Nano '2x H200' --draft-tokens 3 --acceptance-length 2 --json",
-        "change 'Llama 3.3 70B' '4x H100' --tpot '10 ms'",
-        "models llama",
-        "chips",
-    ],
-)
+@from_table
 def test_a_question_of_plain_numbers_is_answered_without_numpy_and_what_other_verbs_need(words):
     absent = ["numpy", "sympy", "pint", "tokenprice.recommendation", "tokenprice.simulation"]
     code = f"import sys; sys.modules.update(dict.fromkeys({absent})); from tokenprice import terminal; "
@@ -149,7 +138,7 @@ def test_a_second_answer_does_its_work_once(more, most):
     assert 100 < len(calls) < most
 
 
-@pytest.mark.parametrize("x", [-1.0, 0.0, 0.3, 1.0, 2.5, 3.0, 7.0])
+@from_table
 def test_lines_between_points_are_those_of_numpy(x):
     at, values = [0.0, 1.0, 3.0], [2.0, 5.0, 4.0]
     assert ops.interpolated(x, at, values) == np.interp(x, at, values)

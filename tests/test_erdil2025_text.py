@@ -55,7 +55,7 @@ def general_latency(shape, chip, n_gpu, batch, context):
     )
 
 
-@pytest.mark.parametrize("name", ["GPT-3", "GPT-J 6B", "Falcon 180B"])
+@from_table
 def test_printed_equations_are_the_2d_layout(name):
     """Equations 30 to 44 together equal one layout of the general model, read literally."""
     shape, draw = e.load_model(name).shape, random.Random(4)
@@ -121,9 +121,7 @@ def test_the_cheap_ends_hold_more_cache_than_their_memory_takes():
     assert at.usd_per_million < 0.75 * context.cheap_ends("Mistral Large 2", context.LONG)
 
 
-@pytest.mark.parametrize(
-    "name", ["Llama 3 70B 8-bit", "Llama 3 70B", "Llama 3.1 405B 8-bit", "Mistral Large 2"]
-)
+@from_table
 def test_one_way_wins_all_along_and_attention_on_fewer_gpus_near_the_top(name):
     curve = economics.curve(name)
     top = curve[curve.tokens_per_second >= 0.8 * curve.tokens_per_second.max()]

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from facts import refused
+from facts import from_table, refused
 
 import inferlib
 import tokenprice
@@ -107,7 +107,7 @@ def test_a_file_that_cannot_be_read_is_named():
             load("/proc/self/mem")
 
 
-@pytest.mark.parametrize("sly", ["\x1b[31mred", "\u202efdp", "a\nb", "\x07"])
+@from_table
 def test_a_key_is_not_echoed_raw(sly):
     shape = {"model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2}
     shape |= {"num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 100}

@@ -371,14 +371,7 @@ def test_every_option_has_an_effect(name, beside, pair, linked):
 LONG = {"prompt_tokens": 30720, "output_tokens": 300, "weights": "fp8"}
 
 
-@pytest.mark.parametrize(
-    ("more", "noted"),
-    [
-        ({"concurrency": 64}, True),
-        ({"concurrency": 16}, False),
-        ({"concurrency": 64, "shared_prefix": 0}, False),
-    ],
-)
+@from_table
 def test_whether_requests_share_is_asked_where_users_wait_for_memory(more, noted):
     """Memory has room for 21 of these requests."""
     assert (REMARKS["prefix"] in ask(L33, BOX, **LONG, cached="97%", **more).notes) == noted

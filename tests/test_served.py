@@ -185,7 +185,7 @@ def test_a_checkpoint_that_names_no_exclusions_is_answered_with_a_caution():
 
 
 # --- New kinds of layers ------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", [QWEN36, V32, KIMI, V4, HYBRID])
+@from_table
 @pytest.mark.parametrize(
     "who", [who for who in predictors.keys() if who not in {*papers.sources()} - {*FIVE}]
 )
@@ -298,7 +298,7 @@ def test_the_class_says_whether_there_is_a_head(name, more, head):
 
 
 # --- Names --------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("typed", ["Qwen3.6", "Kimi", "GLM", "Llama 3", "GPT-3 175B FP8", "H100"])
+@from_table
 def test_a_name_that_is_not_known_brings_a_few_near_ones(typed):
     """Nor is one of several models taken for a short name."""
     with pytest.raises(LookupError, match="did you mean '|no model 'H100'") as error:

@@ -167,7 +167,7 @@ def test_prefill_machines_are_paid_whole(machines):
 LONG = APART.replace(prompt_tokens=30_000)  # 44 users fit
 
 
-@pytest.mark.parametrize(("asked", "machines"), [(APART, 1), (APART, 2), (APART, 8), (LONG, 4), (LONG, 20)])
+@from_table
 def test_users_wait_for_prefill_machines_as_simulated(asked, machines):
     """Those who wait neither decode nor hold memory of the machine that does."""
     made = simulate(asked.replace(prefill_replicas=machines), requests=2000)

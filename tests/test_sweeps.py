@@ -43,7 +43,7 @@ def test_terms_add_up_to_the_step(found):
     assert np.allclose(found.terms.sum("term", skipna=False), found.seconds, equal_nan=True)
 
 
-@pytest.mark.parametrize("axis", ["chips", "batch", "context", "weights"])
+@from_table
 def test_one_answer_is_not_asked_of_an_axis(axis):
     values = {"chips": 8, "batch": 1} | {axis: ["bf16", "fp8"] if axis == "weights" else np.array([1, 2])}
     machine = inferlib.System(H100, values.pop("chips"))

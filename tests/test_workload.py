@@ -43,7 +43,7 @@ def off(found):
 # --- Words and files -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("said", ["2k ± 50%", "2k +- 50%", "1k-3k", (1024, 3072), "1024 - 2048 - 3k"])
+@from_table
 def test_lengths_that_lie_evenly_have_the_moments_of_a_uniform_distribution(said):
     lengths = ASKED.replace(prompt_tokens=said).prompt_tokens
     assert float(lengths) == pytest.approx(2048)
@@ -147,7 +147,7 @@ def by_hand(blocks, room):
     return found
 
 
-@pytest.mark.parametrize("room", [0, 3, 10, 40, 1000])
+@from_table
 def test_a_cache_forgets_what_was_used_longest_ago(room):
     choose, blocks = random.Random(room), [(0, 1, 2)]
     for k in range(200):
