@@ -12,7 +12,7 @@ from book.frames import frame
 from book.papers.liminal2025.cells import AS_PRINTED, MANY, large
 from inferlib import validation
 from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.equations import PRINTED, XPU, Assumptions, equation, load_chip, load_model
+from inferlib.papers.liminal2025.equations import XPU, equation, load_chip, load_model
 
 PICOJOULE = 8e-12  # joule a byte, of one picojoule a bit
 # What moving one bit may take, in any of the paper's memories: from nothing to about three times what is
@@ -21,7 +21,7 @@ ENERGIES = (0.0, 10 * PICOJOULE)
 
 
 @equation(unit="W", energy="W*s/B")
-def memory_power(chip: XPU, energy, assumptions: Assumptions = PRINTED):
+def memory_power(chip: XPU, energy):
     """Watts of one chip's memory while it delivers its full bandwidth."""
     return chip.bandwidth * energy
 
