@@ -67,11 +67,13 @@ def test_a_question_is_swept_in_its_words():
     assert bound == pytest.approx(70.55e9 * 2 / (8 * 3.35e12), rel=0.02)
 
 
+BATCHES = tokenprice.sweep("Llama 3 70B", "8x H100", over={"batch": [1, 32]})
+
+
 def test_a_sweep_keeps_intervals_and_prices():
-    found = tokenprice.sweep("Llama 3 70B", "8x H100", over={"batch": [1, 32]})
-    assert (found.low < found.seconds).all() and (found.seconds < found.high).all()
+    assert (BATCHES.low < BATCHES.seconds).all() and (BATCHES.seconds < BATCHES.high).all()
     rent = 8 * tokenprice.ask("Llama 3 70B", "8x H100").question.price_per_chip_hour
-    assert np.allclose(found.usd_per_million * 1e-6, rent / 3600 * found.seconds / [1, 32])
+    assert np.allclose(BATCHES.usd_per_million * 1e-6, rent / 3600 * BATCHES.seconds / [1, 32])
 
 
 def test_a_plot_has_a_line_for_each_model_and_refuses_too_many_axes(found):
@@ -83,8 +85,7 @@ def test_a_plot_has_a_line_for_each_model_and_refuses_too_many_axes(found):
 
 def test_a_token_takes_at_most_the_rated_power_of_its_chips():
     """700 W each, by the data sheet."""
-    found = tokenprice.sweep("Llama 3 70B", "8x H100", over={"batch": [1, 32]})
-    assert (found.joules_per_token < 8 * 700 * found.seconds / [1, 32]).all()
+    assert (BATCHES.joules_per_token < 8 * 700 * BATCHES.seconds / [1, 32]).all()
 
 
 def test_a_machine_of_ones_own_chip_is_swept_by_its_name():
