@@ -22,6 +22,7 @@ from random import Random
 from typing import dataclass_transform
 
 from inferlib import validation
+from inferlib.ops import holding
 
 EQUATIONS: dict = {}  # (source, function name) -> Equation
 DERIVATIONS: dict = {}  # (source, function name) -> Derivation
@@ -283,7 +284,7 @@ class Equation:
         try:
             return displayed(self.latex(), self.number)
         except ValueError as why:  # a closed form that no longer holds is shown as it was
-            with _holding(_judging, True):
+            with holding(_judging, True):
                 return f"{displayed(self.latex(), self.number)}\n{why}."
 
     def __repr__(self):
@@ -473,7 +474,7 @@ def untraced(function):
     >>> untraced(max)(1, 2)
     2
     """
-    return _holding(tracer, None)(function)
+    return holding(tracer, None)(function)
 
 
 def unchecked(function):
@@ -484,17 +485,7 @@ def unchecked(function):
     >>> unchecked(max)(1, 2)
     2
     """
-    return _holding(_inside, True)(function)
-
-
-@contextmanager
-def _holding(variable, value):
-    """Context manager and decorator that sets a context variable."""
-    saved = variable.set(value)
-    try:
-        yield
-    finally:
-        variable.reset(saved)
+    return holding(_inside, True)(function)
 
 
 @frozen
@@ -636,7 +627,7 @@ def _stale(entry):
         return judged[entry]
     if _is_importing(entry):
         return ""
-    with _holding(_judging, True), _holding(tracer, None):
+    with holding(_judging, True), holding(tracer, None):
         broken = not any(entry in called_by(one, deep=True) for one in _replaced) and _broken(entry)
     follows = f"cannot follow where {names_of_overridden()} is replaced" if _replaced else "does not follow"
     judged[entry] = broken and (
@@ -695,7 +686,7 @@ def called_by(one, deep=False):
         finally:
             depth[0] -= 1
 
-    with _holding(tracer, trace), _holding(_inside, True):
+    with holding(tracer, trace), holding(_inside, True):
         one.function(**one.symbols())
     return found
 
@@ -704,7 +695,7 @@ def contains(steps, entry):
     """Whether a step of a derivation has the right-hand side of an equation."""
     from inferlib.optional_imports import sympy
 
-    with _holding(_judging, True):
+    with holding(_judging, True):
         wanted = sympy.sympify(entry.expression())
     sides = [sympy.sympify(step.equation.rhs) for step in reversed(steps) if hasattr(step.equation, "rhs")]
     return wanted in sides or any(_same_values(wanted, side) for side in sides)

@@ -23,6 +23,15 @@ _written: ContextVar[dict] = ContextVar("written", default={})  # noqa: B039, ne
 
 
 @contextmanager
+def holding(variable, value):
+    """Context manager and decorator that sets a context variable."""
+    saved = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(saved)
+
+
 def as_written():
     """Keep SymPy from simplifying within this context: much faster for large expressions.
 
@@ -36,11 +45,7 @@ def as_written():
     >>> maximum(x, x + 1)
     x + 1
     """
-    saved = _written.set({"evaluate": False})
-    try:
-        yield
-    finally:
-        _written.reset(saved)
+    return holding(_written, {"evaluate": False})
 
 
 def maximum(x, y):

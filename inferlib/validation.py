@@ -7,6 +7,7 @@ quantities and lazy arrays pass unchecked, since equations accept any of their v
 import math
 import os
 import reprlib
+from functools import cache
 from numbers import Real
 
 from inferlib.optional_imports import is_array, np
@@ -18,8 +19,9 @@ def read_package_file(module, name):
         return file.read()
 
 
+@cache
 def read_package_toml(module, name):
-    """Parse a TOML file of the package; ValueError with file and line if it is invalid."""
+    """Parse a TOML file of the package, once; ValueError with file and line if it is invalid."""
     import tomllib
 
     try:

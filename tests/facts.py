@@ -35,13 +35,14 @@ def from_table(test):
 
 
 def refused(names):
-    """The test that the calls of a file of tests in ``refused_calls.tsv`` are refused, with words of the message."""
+    """The test that the calls of a file of tests in ``refused_calls.tsv`` are refused in one line, with these words."""
     calls = rows_of("refused_calls", names["__name__"].removeprefix("test_"))
 
     @pytest.mark.parametrize(("call", "error", "message"), calls)
     def test(call, error, message):
-        with pytest.raises(getattr(builtins, error), match=message):
+        with pytest.raises(getattr(builtins, error), match=message) as raised:
             eval(call, names)
+        assert "\n" not in str(raised.value)
 
     return test
 

@@ -41,8 +41,6 @@ def test_a_walk_says_what_an_equation_is_and_where_it_is_used():
     """The paper puts its equation 41 into 28, and 28 into 39."""
     page = book.walk("erdil2025", 28, 41)._repr_markdown_()
     assert "**Equation (41)**" in page and "Used in equation 28." in page and "Used in equation 39." in page
-    with pytest.raises(LookupError, match="no equation 47, 48"):
-        book.walk("erdil2025", 46, 48)
 
 
 TABLES = [("erdil2025", f"Table {n}") for n in range(1, 7)] + [("pope2022", "Table D.1")]

@@ -172,12 +172,8 @@ def test_names_that_a_newcomer_types(kind, typed, name):
     assert {"chip": load_chip, "model": load_model}[kind](typed).name == name
 
 
-def test_chips_and_formats_by_the_names_people_type_or_a_few_near_ones():
-    for name, near in (("MI250X", "MI250X GCD"), ("Groq", "Groq LPU"), ("B2O0", "B200"), ("TPU", "TPU v4")):
-        with pytest.raises(LookupError, match=f"no chip '{name}'; did you mean.*'{near}'") as error:
-            load_chip(name)
-        assert len(str(error.value)) < 250, "not the whole catalogue"
-    for name in ("V100 SXM2", "Groq LPU"):  # without bf16
+def test_a_chip_without_bf16_computes_in_fp16():
+    for name in ("V100 SXM2", "Groq LPU"):
         chip = load_chip(name)
         assert chip.format == "fp16" and chip.flops == chip.peaks["fp16"] == chip.at("fp16").flops
 
@@ -244,5 +240,3 @@ def test_files_of_chips_that_are_refused(text, error, message, tmp_path):
     with pytest.raises(error, match=message) as caught:
         catalog.load_chips(path)
     assert len(str(caught.value)) < 600
-    with pytest.raises(LookupError, match="no file"):
-        catalog.load_chips(tmp_path / "none.toml")

@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
-from facts import exactly, from_table, lines, refused
+from facts import exactly, from_table, refused
 from hypothesis import given, strategies as st
 
 from tokenprice import load_model
@@ -105,15 +105,6 @@ test_switches_windows_and_defaults = exactly("test_switches_windows_and_defaults
 
 
 # --- Refused by name --------------------------------------------------------------------------------------
-REFUSED = [(CONFIGS[name] | json.loads(keys), message) for name, keys, message in lines("refused_configs")]
-
-
-@pytest.mark.parametrize(("data", "message"), REFUSED, ids=[message[:50] for _, message in REFUSED])
-def test_refused_by_name(data, message):
-    with pytest.raises(ValueError, match=message):
-        load_model(data)
-
-
 OPTIONAL = set(
     """max_position_embeddings max_seq_len n_positions experts_per_token attention_bias bias decoder_sparse_step
     head_dim layer_types max_window_layers mlp_only_layers moe_layer_freq n_inner num_key_value_heads
@@ -138,7 +129,7 @@ def test_no_key_of_a_shape_can_be_dropped_or_spoilt_unnoticed(name):
                 load_model(shape | {key: "x"})
 
 
-test_unknown_models_and_families = refused(globals())
+test_refused_by_name = refused(globals())
 
 
 # --- Hostile -----------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from facts import by_hand, from_table
 
-from book.audit import grading, strata
+from book.audit import grading, published_rows, strata
 from book.papers.erdil2025 import economics, program, readings
 from book.papers.erdil2025.claims import context, long_contexts, model
 from book.papers.erdil2025.claims.economics import cells_as_printed
@@ -25,7 +25,7 @@ SEVENTY, EIGHT_BIT, MISTRAL = (
 
 @pytest.mark.parametrize("chip", economics.GENERATIONS)
 def test_rents_are_those_that_the_text_rounds(chip):
-    rent = grading.as_number(grading.published("erdil2025")["Text 4", "rents", chip].text)
+    rent = published_rows.as_number(grading.published("erdil2025")["Text 4", "rents", chip].text)
     assert e.load_chip(chip).price == pytest.approx(rent, abs=0.01)
 
 
@@ -55,7 +55,7 @@ def general_latency(shape, chip, n_gpu, batch, context):
     )
 
 
-@pytest.mark.parametrize("name", ["GPT-3", "GPT-J 6B", "Falcon 180B"])
+@from_table
 def test_printed_equations_are_the_2d_layout(name):
     """Equations 30 to 44 together equal one layout of the general model, read literally."""
     shape, draw = e.load_model(name).shape, random.Random(4)
@@ -121,9 +121,7 @@ def test_the_cheap_ends_hold_more_cache_than_their_memory_takes():
     assert at.usd_per_million < 0.75 * context.cheap_ends("Mistral Large 2", context.LONG)
 
 
-@pytest.mark.parametrize(
-    "name", ["Llama 3 70B 8-bit", "Llama 3 70B", "Llama 3.1 405B 8-bit", "Mistral Large 2"]
-)
+@from_table
 def test_one_way_wins_all_along_and_attention_on_fewer_gpus_near_the_top(name):
     curve = economics.curve(name)
     top = curve[curve.tokens_per_second >= 0.8 * curve.tokens_per_second.max()]
@@ -195,7 +193,7 @@ def test_the_state_that_prints_a_number_is_the_one_that_gives_its_digits():
 
 
 def row_of(text):
-    return grading.Row("", "T", "", "", text, grading.last_digit(text), "1", "model")
+    return grading.Row("", "T", "", "", text, published_rows.last_digit(text), "1", "model")
 
 
 def test_the_authors_last_program_gives_our_frontiers():

@@ -36,9 +36,7 @@ def test_published_parameter_counts_and_one_gpu_by_hand():
 test_toy_by_hand = by_hand("test_toy_by_hand", globals())
 
 
-@pytest.mark.parametrize(
-    "name", ["Llama 3 8B", "Llama 3 70B", "Mixtral 8x7B", "Mixtral 8x22B", "Mistral Large 2"]
-)
+@from_table
 def test_a_released_configuration_is_the_model_of_the_paper(name):
     assert e.load_model(load_model(name)).shape == e.load_model(name).shape
 

@@ -24,13 +24,16 @@ def modules():
     return {name.removesuffix(".__init__"): path for name, path in names.items() if "conftest" not in name}
 
 
+KNOWN = modules()
+
+
 @cache
 def nodes(path):
     """All nodes of a module, read once."""
     return list(ast.walk(ast.parse(path.read_text("utf-8"))))
 
 
-def imported(path, known):
+def imported(path):
     """The modules that one imports, at the top or inside a function, or names in a string."""
     found = set()
     for node in nodes(path):
@@ -38,8 +41,8 @@ def imported(path, known):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             whole = {f"{node.module}.{alias.name}" for alias in node.names}
-            found |= {name if name in known else node.module for name in whole}
-    return found & set(known)
+            found |= {name if name in KNOWN else node.module for name in whole}
+    return found & set(KNOWN)
 
 
 def named_in_strings(path):
@@ -57,38 +60,31 @@ def named_in_strings(path):
 
 
 def test_no_floor_imports_a_higher_one():
-    known = modules()
     upwards = {}
-    for name, path in known.items():
+    for name, path in KNOWN.items():
         higher = FLOORS[FLOORS.index(name.split(".")[0]) + 1 :]
-        used = {m.split(".")[0] for m in imported(path, known)} | named_in_strings(path)
+        used = {m.split(".")[0] for m in imported(path)} | named_in_strings(path)
         if used & set(higher):
             upwards[name] = used & set(higher)
     assert not upwards
 
 
 def test_nothing_is_imported_in_a_circle():
-    known = modules()
-    no_circle({name: imported(path, known) - {name} for name, path in known.items()})
+    no_circle({name: imported(path) - {name} for name, path in KNOWN.items()})
 
 
 def test_no_paper_imports_another():
-    known = modules()
-    rooms = {name: name.split(".")[2] for name in known if re.match(r"inferlib\.papers\.\w+2\d{3}", name)}
+    rooms = {name: name.split(".")[2] for name in KNOWN if re.match(r"inferlib\.papers\.\w+2\d{3}", name)}
     assert not [
-        name
-        for name in rooms
-        for m in imported(known[name], known)
-        if rooms.get(m, rooms[name]) != rooms[name]
+        name for name in rooms for m in imported(KNOWN[name]) if rooms.get(m, rooms[name]) != rooms[name]
     ]
 
 
 def test_no_room_of_the_book_uses_one_that_uses_it():
-    known = modules()
-    rooms = {name: name.split(".")[1] for name in known if name.startswith("book.")}
+    rooms = {name: name.split(".")[1] for name in KNOWN if name.startswith("book.")}
     graph = {room: set() for room in rooms.values()}
     for name, room in rooms.items():
-        graph[room] |= {rooms[other] for other in imported(known[name], known) if other in rooms} - {room}
+        graph[room] |= {rooms[other] for other in imported(KNOWN[name]) if other in rooms} - {room}
     no_circle(graph)
 
 
@@ -119,7 +115,7 @@ assert inferlib.papers.ask("erdil2025", *question).feasible
 def test_a_floor_needs_only_those_below(floors, tmp_path):
     for floor in floors:
         shutil.copytree(ROOT / floor, tmp_path / floor, ignore=shutil.ignore_patterns("__pycache__"))
-    there = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONSAFEPATH": "1"}
+    there = {**os.environ, "PYTHONSAFEPATH": "1"}
     # -S with the packages of this environment named by hand: an editable install would bring the other floors back
     packages = [p for p in sys.path if p.endswith(("site-packages", "dist-packages"))]
     there["PYTHONPATH"] = os.pathsep.join([str(tmp_path), *packages])

@@ -31,13 +31,6 @@ def test_a_launch_command_is_a_question(case):
         assert getattr(found, name) == getattr(wanted, name), name
 
 
-@pytest.mark.parametrize("case", CASES["refused"], ids=lambda case: case["says"])
-def test_what_is_no_launch_command_is_refused_in_one_line(case):
-    with pytest.raises((ValueError, LookupError), match=case["says"]) as refused:
-        ask(case["command"], "8x H100")
-    assert "\n" not in str(refused.value)
-
-
 @pytest.mark.parametrize("engine", launch.ENGINES)
 @pytest.mark.parametrize("case", COMMANDS, ids=lambda case: case["from"])
 def test_the_command_of_a_layout_reads_back_to_it(case, engine):
@@ -80,7 +73,7 @@ def q(command, machine="2x H100", **more):
 
 
 test_a_flag_means_what_its_engine_means = by_hand("test_a_flag_means_what_its_engine_means", globals())
-test_more_chips_than_there_are = refused(globals())
+test_what_is_no_launch_command_is_refused = refused(globals())
 
 
 def test_all_doors_take_a_launch_command_and_flags():

@@ -70,7 +70,7 @@ def _core(parts):
     return sum(parts[name] for name in ("projections", "scores", "values"))
 
 
-@pytest.mark.parametrize("name", ["DeepSeek V3", "Kimi K2", "DeepSeek V2"])
+@from_table
 @pytest.mark.parametrize(
     ("ours", "theirs", "note"), rows_of("by_hand", "test_sizes_agree_with_the_shared_library")
 )
@@ -186,7 +186,7 @@ def test_corrected_arithmetic_has_dense_layers_and_the_head():
 
 # --- decode_step ------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("two_batch", [True, False])
-@pytest.mark.parametrize("batch", [72, 72 * 256, 72 * 1024])
+@from_table
 def test_stages_add_up_to_the_step(batch, two_batch):
     where, late = NINE.deployment.replace(two_batch=two_batch), mz.Assumptions(overhead=1e-4)
     for assumptions in (mz.Assumptions(), FIXED, late):

@@ -90,7 +90,7 @@ def test_largest_batch_fits_and_what_does_not_says_so():
         assert step.status == "infeasible" and "141 GB of weights" in step.reason
 
 
-@pytest.mark.parametrize("name", ["Llama 3 70B", "DeepSeek V3", "GPT-3 175B", "Mixtral 8x7B"])
+@from_table
 def test_the_operators_of_a_layer_make_up_the_layer(name):
     """Last group of layers times its count, against the model's own totals without the other groups."""
     model = tokenprice.load_model(name)

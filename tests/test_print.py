@@ -50,7 +50,11 @@ def test_a_statement_stands_up_to_its_threshold(function, statement, replaced, b
         monkeypatch.setattr(module, owner, SimpleNamespace(**vars(getattr(module, owner)) | {last: value}))
     else:
         monkeypatch.setattr(module, last, value)
-    checks(read, lambda label, truth, *note, **fair: label.startswith(statement) and found.append(truth))
+    grading.called(
+        checks,
+        read=read,
+        holds=lambda label, truth, *note, **fair: label.startswith(statement) and found.append(truth),
+    )
     (truth,) = found
     assert bool(truth(read) if callable(truth) else truth) is holds
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from facts import from_table
 
-from inferlib import load_chip
 from tokenprice import Question, ask, decide
 from tokenprice.queueing import Server, fleet
 from tokenprice.replica import play
@@ -298,11 +297,6 @@ def test_a_file_of_prices(verb, more, code, words, tmp_path, capsys):
     path.write_text("H100 = [2, 4]\n")
     assert main([verb, "Llama 3.3 70B", "4x H100", "--price-file", str(path), *more]) == code
     assert words in "".join(capsys.readouterr())
-
-
-def test_electricity_needs_a_power():
-    with pytest.raises(ValueError, match="the power of A100"):
-        print(ask("Llama 3 8B", load_chip("A100 80GB").replace(power=None), electricity=0.1))
 
 
 def test_sglang_reads_prompts_first_with_the_constants_of_its_class():

@@ -26,6 +26,8 @@ SHORT = 1e-9  # seconds of a step that takes no time to speak of
 SERVER = Costs(
     lambda n: (0.005 + 2e-5 * n, 0.0), inf, (1000,), (1000,), (0.02,), workload.geometric_lengths(200)
 )
+# A copy that serves one request after another, a second each.
+ONE = Costs(lambda n: (SHORT, 0.0), inf, (1,), (1,), (1.0,), (1.0,))
 
 
 def came(rate, n, seed=3):
@@ -41,9 +43,8 @@ def waits(costs, scheduler, rate, n=60_000, answers=None, seed=3):
 @pytest.mark.parametrize("load", [0.3, 0.6])
 def test_one_prompt_a_step_is_a_queue_of_equal_services(load):
     """M/D/1: x / 2 (1 - x) services."""
-    costs = Costs(lambda n: (SHORT, 0.0), inf, (1,), (1,), (1.0,), (1.0,))
     scheduler = Scheduler(max_num_batched_tokens=1)
-    assert waits(costs, scheduler, load) == pytest.approx(load / 2 / (1 - load), rel=0.04)
+    assert waits(ONE, scheduler, load) == pytest.approx(load / 2 / (1 - load), rel=0.04)
 
 
 @from_table
@@ -69,12 +70,11 @@ def test_users_of_a_loop_are_as_many_as_arrivals_times_their_time():
 
 def test_a_router_that_looks_needs_fewer_machines():
     """Equal services, two machines: the wait with join-shortest-queue is well below the wait with random routing."""
-    costs = Costs(lambda n: (SHORT, 0.0), inf, (1,), (1,), (1.0,), (1.0,))
     at, n = came(1.5, 20_000), 20_000
     means = []
     for router, route in (("random", (uniforms(5, 6, n) * 2).astype(int).tolist()), ("least loaded", None)):
-        found, fleet = play(costs, Scheduler(1, router=router), at, replicas=2, route=route)
-        means.append(counted(costs, found, fleet, 1000, n).waits.mean())
+        found, fleet = play(ONE, Scheduler(1, router=router), at, replicas=2, route=route)
+        means.append(counted(ONE, found, fleet, 1000, n).waits.mean())
     assert means[0] == pytest.approx(0.75 / 2 / 0.25, rel=0.06) and means[1] < 0.65 * means[0]
 
 

@@ -63,7 +63,7 @@ def test_a_file_of_constants_is_what_its_source_gives(name, made):
 
 
 # --- Limits ----------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("chip", ["A100 80GB", "H100 SXM", "B200", "RTX PRO 6000", "MI355X"])
+@from_table
 def test_a_format_that_nobody_timed_is_no_slower_than_the_wider_one_whose_kernels_it_takes(chip):
     six, eight = (ask(MODEL, f"8x {chip}", weights=name, batch=32).seconds for name in ("fp6", "fp8"))
     assert six <= eight

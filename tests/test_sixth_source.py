@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
+from facts import refused
 
 from book.site.tools import new_paper
 
@@ -50,9 +50,4 @@ def test_two_folders_are_enough(tmp_path):
     assert found == ["Tiny 2026: 4.79 ms", "exact consistent holds", "no 1 125", "tiny2026 Tiny 2026"]
 
 
-@pytest.mark.parametrize(
-    ("key", "said"), [("mine", "a name and a year"), ("pope2022", "but there is .*pope2022")]
-)
-def test_a_source_is_written_under_a_new_key(key, said):
-    with pytest.raises(SystemExit, match=said):
-        new_paper.write(key)
+test_a_source_is_written_under_a_new_key = refused(globals())

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import sympy as sp
 import xarray as xr
-from facts import exactly, lines, refused
+from facts import exactly, from_table, lines, refused
 from hypothesis import given, strategies as st
 
 from inferlib import Transformer
@@ -175,7 +175,7 @@ def test_arithmetic_is_two_for_each_active_weight_and_formats_scale_the_bytes(na
 
 
 # --- Every kind of input -----------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", ["Llama 3 8B", "DeepSeek V3", "GPT-OSS 120B", "Llama 4 Maverick"])
+@from_table
 def test_sweeps_stay_lazy_and_symbols_agree_with_floats(name):
     model = load_model(name)
     batch, context = (xr.DataArray([1.0, 64.0], dims=dim).chunk(1) for dim in ("batch", "context"))

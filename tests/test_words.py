@@ -219,9 +219,7 @@ def test_lengths_that_differ_are_read_whole_or_refused(text, mean, page):
     assert (found, there) == (pytest.approx(float(mean), rel=1e-6) if mean else None,) * 2
 
 
-@pytest.mark.parametrize(
-    "text", ["attention=bf16, attention=fp8", "attention=bf16=fp8", "attention", "head=banana"]
-)
+@from_table
 def test_parts_are_read_whole_or_refused(text, page):
     assert page("A.keepOf(text)", [text]) == [None]
     with pytest.raises((ValueError, LookupError)):

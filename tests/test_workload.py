@@ -147,7 +147,7 @@ def by_hand(blocks, room):
     return found
 
 
-@pytest.mark.parametrize("room", [0, 3, 10, 40, 1000])
+@from_table
 def test_a_cache_forgets_what_was_used_longest_ago(room):
     choose, blocks = random.Random(room), [(0, 1, 2)]
     for k in range(200):

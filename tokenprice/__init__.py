@@ -35,9 +35,10 @@ _LATER = {
     "decide": "recommendation",
     "Simulation": "simulation",
     "simulate": "simulation",
+    "sweep": "sweeps",  # needs xarray
+    "Check": "diagnosis",
+    "check": "diagnosis",
 }
-_LATER |= {"sweep": "sweeps"}  # needs xarray
-_LATER |= {"Check": "diagnosis", "check": "diagnosis"}
 
 
 def __getattr__(name):

@@ -5,7 +5,6 @@
 
 import json
 import re
-from functools import cache
 
 from inferlib import validation
 from inferlib.equation import frozen
@@ -15,7 +14,6 @@ _NUMBER = r"-?\d[\d,]*\.?\d*(?:e[+-]?\d+)?"
 SUCH = "give words such as 'TPOT 21.3 ms, 64 users'"
 
 
-@cache
 def table():
     """``benchmark.toml``, parsed."""
     return validation.read_package_toml(__file__, "benchmark.toml")

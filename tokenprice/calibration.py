@@ -99,13 +99,12 @@ class Operators(Record):
         return Link(*(interpolated(place, at, values) for values in fields))
 
 
-@cache
 def load_operators():
     """``operators.toml``, parsed."""
     return validation.read_package_toml(__file__, "operators.toml")
 
 
-@cache
+@cache  # read many times for an answer
 def engines():
     """``engines.toml``, parsed: constants of each class, and the software that belongs to it."""
     return validation.read_package_toml(__file__, "engines.toml")

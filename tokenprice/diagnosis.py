@@ -7,7 +7,6 @@ causes are told apart; it says nothing about machines for which the model is wro
 
 import math
 from dataclasses import replace
-from functools import cache
 from os.path import isfile
 from typing import NamedTuple, Unpack
 
@@ -35,7 +34,6 @@ LINKED = ("switch", "bridge")  # topologies with a direct link between chips
 LOOP = ("concurrency", "requests_per_user")  # fields of a closed loop
 
 
-@cache
 def table():
     """``causes.toml``, read."""
     return validation.read_package_toml(__file__, "causes.toml")

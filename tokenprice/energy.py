@@ -1,6 +1,6 @@
 """Energy: the share of its rated power that a chip draws while it reads, computes and waits."""
 
-from functools import cache, partial
+from functools import partial
 
 from inferlib import validation
 from inferlib.equation import Record, equation, quantity
@@ -56,7 +56,6 @@ def idle_energy(draw: Draw, power, chips, tokens):
     return draw.awake * power * chips / tokens
 
 
-@cache
 def load_energy():
     """``energy.toml``, parsed."""
     return validation.read_package_toml(__file__, "energy.toml")

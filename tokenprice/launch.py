@@ -36,7 +36,6 @@ VERSION = r"(?:vllm-openai|vllm==|sglang:|sglang(?:\[all\])?==|release):?v?(\d+\
 _FLAG = re.compile(r"--?[A-Za-z]")
 
 
-@cache
 def table():
     """The rows of ``launch_flags.toml``."""
     return validation.read_package_toml(__file__, "launch_flags.toml")

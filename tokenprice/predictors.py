@@ -1,8 +1,6 @@
 """All models that predict a decode step (the bound, the sources with their versions, the kernel model), and common
 names of their terms."""
 
-from functools import cache
-
 import inferlib  # imports a paper when it is asked
 from inferlib import validation
 from inferlib.system import Breakdown, Layout, System, Workload
@@ -50,7 +48,6 @@ def step_of(question, key: str) -> Breakdown:
     return ask(key, question.model, question.machine, question.workload, question.layout)
 
 
-@cache
 def vocabulary():
     """``vocabulary.toml``: common names of terms, and common constants."""
     return validation.read_package_toml(__file__, "vocabulary.toml")

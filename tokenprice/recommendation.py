@@ -4,7 +4,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
 from itertools import islice
 from math import ceil, floor, inf, log10
 from typing import Unpack
@@ -54,7 +53,6 @@ SETTLED = 0.95
 MAX_FLEET_FACTOR = 16  # largest multiple of the formula's number of machines that is tried
 
 
-@cache
 def offer_columns():
     """``offers.toml``, read."""
     return validation.read_package_toml(__file__, "offers.toml")

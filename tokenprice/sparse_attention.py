@@ -199,7 +199,6 @@ def state(at, attention, kind, flop):
 # --- Models that were measured
 
 
-@cache
 def load_rows():
     """``sparse_attention.toml``: for each kind of attention the measured models, and the factors that hold 80 %
     of cases."""

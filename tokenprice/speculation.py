@@ -3,7 +3,7 @@
 The acceptance length decides the gain; it is measured (``acceptance.toml``), not assumed.
 """
 
-from functools import cache, partial
+from functools import partial
 
 from inferlib import validation
 from inferlib.equation import equation
@@ -25,7 +25,6 @@ def drafted_token_time(verify, drafted, draft, length):
     return (verify + drafted * draft) / length
 
 
-@cache
 def measured_curves():
     """``acceptance.toml``: measured acceptance lengths by number of drafted tokens, with their sources."""
     return validation.read_package_toml(__file__, "acceptance.toml")

@@ -11,7 +11,7 @@ from inferlib.ops import log2, maximum, minimum
 from tokenprice import calibration, sparse_attention
 
 
-@cache
+@cache  # read many times for an answer
 def load_calibration():
     """``calibration.toml``: errors of rows left out of the fit, and the range of the measurements."""
     return validation.read_package_toml(__file__, "calibration.toml")

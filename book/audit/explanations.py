@@ -225,12 +225,8 @@ def _traced(run):
     def branch(kind, values, won):
         branches[-1].append((kind, values, won))
 
-    saved = equation.tracer.set(trace), ops.on_branch.set(branch)
-    try:
+    with ops.holding(equation.tracer, trace), ops.holding(ops.on_branch, branch):
         return run(), root
-    finally:
-        equation.tracer.reset(saved[0])
-        ops.on_branch.reset(saved[1])
 
 
 class _Told:

@@ -21,21 +21,13 @@ from book.audit.published_rows import (
     Reader,
     Row,
     _printed_ends,
-    as_number,
-    as_range,
     grade_of,
-    last_digit,
     published,
 )
 from inferlib import validation
 from inferlib.equation import DERIVATIONS, EQUATIONS, forbid_override
 from inferlib.papers import sources
 from inferlib.units import factor
-
-__all__ = [
-    "WithNote", "Reader", "Row", "as_number", "as_range", "compute", "equations", "errata", "factor",
-     "grade_of", "last_digit", "format_items", "notes", "published", "reproduces", "scorecard", "sources", "summary",
-]  # fmt: skip
 
 VERDICTS = ("holds", "loosely worded", "does not hold")  # grades of a claim
 GRADES = ("exact", "consistent", "1%", "5%", "20%", "off", "missing", *VERDICTS, "-")
@@ -52,13 +44,13 @@ REPRODUCERS: dict = {}  # (source, artefact) -> functions
 def reproduces(*artefacts: str):
     """Register a function that recomputes the printed rows of one artefact or more, or that checks their statements.
 
-    The source is that in whose folder the function stands. A function of a :class:`Reader` returns ``{(row, column):
-    value}`` in SI units, or ``{row: value}`` where there is no column. A value that depends on other printed numbers is
-    itself a function of a reader, so that the dependencies of each row are known; mere arithmetic on printed numbers
-    stands in ``formulas.toml``. If errata correct the model, the function takes ``assumptions``: a record with
-    ``.corrected()``, the printed one by default.
+    The source is that in whose folder the function stands. A function returns ``{(row, column): value}`` in SI units,
+    or ``{row: value}`` where there is no column. A value that depends on other printed numbers is itself a function of
+    a :class:`Reader`, so that the dependencies of each row are known; mere arithmetic on printed numbers stands in
+    ``formulas.toml``. A function that looks up printed numbers takes ``read``, a Reader; if errata correct the model,
+    it takes ``assumptions``: a record with ``.corrected()``, the printed one by default.
 
-    A function of a reader and ``holds`` checks statements: it calls ``holds(label, truth, note="", fair="")`` for each.
+    A function that takes ``holds`` checks statements: it calls ``holds(label, truth, note="", fair="")`` for each.
     ``label`` is the statement in our words, and appears only there; ``truth`` is a bool, or a function of a reader that
     returns one; ``note`` gives the number behind it and any threshold of ours; ``fair`` gives the charitable reading,
     if the statement is true only in that.
@@ -89,8 +81,13 @@ def recomputed(reader):
     """Return the values of an artefact's functions and formulas: (row, column) to value or function."""
     values = dict(_formulas(reader.source).get(reader.artefact, {}))
     for function in _registered(reader.source, reader.artefact):
-        values |= _placed(function(reader))
+        values |= _placed(called(function, read=reader))
     return values
+
+
+def called(function, **known):
+    """Call a registered function with those of the known arguments that it takes."""
+    return function(**{name: known[name] for name in signature(function).parameters if name in known})
 
 
 @cache
@@ -324,7 +321,7 @@ def _claimed(source, artefact):
         )
 
     for check in _registered(source, artefact, stating=True):
-        check(Reader(source, artefact), holds)
+        called(check, read=Reader(source, artefact), holds=holds)
     return found
 
 
@@ -335,7 +332,8 @@ def _corrected(source, artefact):
     for function in _registered(source, artefact):
         taken = signature(function).parameters.get("assumptions")
         if taken:
-            found |= _placed(function(Reader(source, artefact), assumptions=taken.default.corrected()))
+            corrected = taken.default.corrected()
+            found |= _placed(called(function, read=Reader(source, artefact), assumptions=corrected))
     return found
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 from book.audit import grading
 from book.audit.explanations import explain
 from book.audit.number_format import format_value
+from book.audit.published_rows import as_number
 from book.style import table
 
 FINE = ("exact", "consistent", "holds")  # grades that need no attention
@@ -68,7 +69,7 @@ def _large(value):
     >>> _large(1e6), _large(999_999), _large("2,000,000"), _large("none")
     ('1 M', 999999, '2 M', 'none')
     """
-    number = grading.as_number(value) if isinstance(value, str) else value
+    number = as_number(value) if isinstance(value, str) else value
     return format_value(number) if isinstance(number, (int, float)) and abs(number) >= 1e6 else value
 
 

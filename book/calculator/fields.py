@@ -85,18 +85,7 @@ def numbers():
     """Return every number of the page: how it is parsed, and in which unit it is shown."""
     found = {}
     for name, about in declared().items():
-        if about["read"] in (
-            parsing.parse_tokens,
-            parsing.parse_count,
-            parsing.parse_int,
-            parsing.parse_cached,
-            parsing.parse_fraction,
-            parsing.parse_seconds,
-            parsing.parse_dollars,
-            parsing.parse_acceptance_length,
-            parsing.parse_times,
-            parsing.parse_rate,
-        ):
+        if about["unit"]:
             shown = re.sub(r"[\d.$]+\s*", "", about["example"])
             found[name] = reads(about["read"], name) | {"show": "" if shown == "k" else shown}
     found |= {name: reads(read, field) | {"show": ""} for name, (read, field) in PARTS.items()}
@@ -116,13 +105,13 @@ def rows(identity, blocks, **filled):
         if name in blocks:
             made.append(blocks[name].replace("{modes}", mode))
         elif name in known or name in TEXTS:
-            made.append(_row(identity, name, about, known.get(name), mode))
+            made.append(_row(identity, name, about, mode))
         else:
             raise LookupError(f"{name} has no row in page.html, and is not a number")
     return "".join(made).format(id=identity, **filled)
 
 
-def _row(identity, name, about, number, mode):
+def _row(identity, name, about, mode):
     slider = about["read"] in (parsing.parse_tokens, parsing.parse_count, parsing.parse_cached)
     short = "; 1k is 1,024" if about["read"] is parsing.parse_tokens else ""
     return stored.filled(

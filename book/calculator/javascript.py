@@ -231,7 +231,7 @@ TERMS = ("weights", "cache", "expert weights", "arithmetic", "attention arithmet
 
 
 def glue():
-    """Return the expressions of a request besides its steps: name to (names, expressions).
+    """Return the expressions of a request besides its steps, by name.
 
     ``running``: how many of the ``users`` fit in memory; ``together``: how many of these decode at once. ``waiting``:
     TTFT, TPOT, and tokens per second of all users. ``everybody``: upper bound of TTFT. ``paid``: dollars per request,
@@ -271,48 +271,37 @@ def glue():
         batch_of = prefill.decode_batch(at, running, output, tokens - cached)
         both = _Total("read", read), _Total("step", step)
         found = {
-            "running": {"running": minimum(users, floor(places))},
-            "together": {"users": batch_of},
-            "waiting": {
-                "first_token": asked.ttft,
-                "token": asked.tpot,
-                "tokens": asked.throughput(users),
-            },
-            "pack": {"prompts": asked.pack},
-            "everybody": {"seconds": invariants.time_to_drain(*everybody, output, step, keeps)},
-            "paid": {"request": asked.dollars, **asked.per_million},
-            "rates": {
-                "speed": 1 / step,
-                "chip": batch / (step * chips),
-                "low": step / bar,
-                "high": step * bar,
-            },
-            "drafted": {"token": drafted_token_time(step, *drafts)},
-            "joules": {"joules": energy.of_token(asked.system, asked.step, number("together"))},
-            "prompt_joules": {"joules": asked.prompt_joules},
-            "workspace": {"bytes": engine_workspace(number("tp"), number("logits"))},
-            "padded": {"part": padded(number("d_model"))},
-            "idle": {
-                "joules": energy.idle_energy(energy.draw(), asked.system.chip.power, *map(number, IDLE))
-            },
-            "hourly": {"dollars": _asks(price).chip_hour_cost(chip())},
-            "cost": {"dollars": cost_per_million(step, batch, chips, price)},
-            "machine": {"seconds": request.machine_time(number("own"), output, step, users)},
-            "in_step": {"copies": keeps},
-            "sequences": {"most": queueing.most_sequences(*sequences, number("rides"))},
-            "again": {"times": queueing.prompts_read_again(sequences_of, output, fresh)},
-            "capacity": {
-                "rate": queueing.capacity(sequences_of, output, step, number("own"), keeps, number("again"))
-            },
-            "met": {"passes": queueing.longest_pack(came, keeps, minimum(number("most"), 1), number("most"))},
-            "residual": {"seconds": queueing.residual(step, came, number("own"), number("uneven"))},
-            "late": {"seconds": own - number("own")},
-            "own": {"seconds": asked.fresh_seconds + asked.cached_seconds},
-            "added": {"seconds": prefill.added_time(*both, number("beside"))},
+            "running": [minimum(users, floor(places))],
+            "together": [batch_of],
+            "waiting": [asked.ttft, asked.tpot, asked.throughput(users)],
+            "pack": [asked.pack],
+            "everybody": [invariants.time_to_drain(*everybody, output, step, keeps)],
+            "paid": [asked.dollars, *asked.per_million.values()],
+            "rates": [1 / step, batch / (step * chips), step / bar, step * bar],
+            "drafted": [drafted_token_time(step, *drafts)],
+            "joules": [energy.of_token(asked.system, asked.step, number("together"))],
+            "prompt_joules": [asked.prompt_joules],
+            "workspace": [engine_workspace(number("tp"), number("logits"))],
+            "padded": [padded(number("d_model"))],
+            "idle": [energy.idle_energy(energy.draw(), asked.system.chip.power, *map(number, IDLE))],
+            "hourly": [_asks(price).chip_hour_cost(chip())],
+            "cost": [cost_per_million(step, batch, chips, price)],
+            "machine": [request.machine_time(number("own"), output, step, users)],
+            "in_step": [keeps],
+            "sequences": [queueing.most_sequences(*sequences, number("rides"))],
+            "again": [queueing.prompts_read_again(sequences_of, output, fresh)],
+            "capacity": [
+                queueing.capacity(sequences_of, output, step, number("own"), keeps, number("again"))
+            ],
+            "met": [queueing.longest_pack(came, keeps, minimum(number("most"), 1), number("most"))],
+            "residual": [queueing.residual(step, came, number("own"), number("uneven"))],
+            "late": [own - number("own")],
+            "own": [asked.fresh_seconds + asked.cached_seconds],
+            "added": [prefill.added_time(*both, number("beside"))],
         }
         for name in ("request", "loop"):
-            found[f"bounds_{name}"] = {one.text: one.slack(Facts()) for one in invariants.KINDS[name]}
-        return {name: (list(each), list(each.values())) for name, each in found.items()}
+            found[f"bounds_{name}"] = [one.slack(Facts()) for one in invariants.KINDS[name]]
+        return found
 
 
 class Facts(dict):
@@ -357,7 +346,7 @@ class _Total:
         self.terms = {term: number(part_of(name, term)) for term in TERMS}
 
 
-def code(names, expressions):
+def code(expressions):
     """Return a JavaScript function of an object of numbers (and one of a group's); common parts are computed once."""
     expressions = [sympy.sympify(e) for e in expressions]
     taken = sorted({str(s) for e in expressions for s in e.free_symbols})

@@ -54,7 +54,7 @@ def functions():
         texts, code = tables.cautions(declared)
         widens = json.dumps([caution.factor for caution in declared])
         told.append(f"{name}:{{texts:{json.dumps(texts)},widens:{widens},f:{code}}}")
-    glue = ",".join(f"{name}:{javascript.code(*asked)}" for name, asked in javascript.glue().items())
+    glue = ",".join(f"{name}:{javascript.code(asked)}" for name, asked in javascript.glue().items())
     whole = ",".join(f"{what}:{_several(what, asked)}" for what, asked in javascript.whole().items())
     kinds = ",".join(map(_kind, tables.kinds()))
     return f"{{kinds:[{kinds}],whole:{{{whole}}},glue:{{{glue}}},cautions:{{{','.join(told)}}}}}"
@@ -66,9 +66,9 @@ def _several(what, asked):
     for one in asked:
         if what in ("step", "prompt", "sums"):
             terms = ",".join(str(TERMS.index(name)) for name in one)
-            made.append(f"{{terms:[{terms}],f:{javascript.code([], one.values())}}}")
+            made.append(f"{{terms:[{terms}],f:{javascript.code(one.values())}}}")
         else:
-            made.append(javascript.code([], one))
+            made.append(javascript.code(one))
     return f"[{','.join(made)}]"
 
 
@@ -87,7 +87,7 @@ def _kind(part):
         "sums": asked["sums"],
     }  # fmt: skip
     made = ",".join(f"{what}:{_several(what, asked[what])}" for what in ("step", "prompt"))
-    made += f",kept:{javascript.code([], asked['kept'])}" if "kept" in asked else ""
+    made += f",kept:{javascript.code(asked['kept'])}" if "kept" in asked else ""
     told = ",".join(f"{name}:{json.dumps(value, separators=(',', ':'))}" for name, value in about.items())
     return f"{{{told},{made}}}"
 

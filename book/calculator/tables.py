@@ -273,7 +273,7 @@ def cautions(declared):
     facts = javascript.Facts()
     beyond = [caution.beyond(facts) for caution in declared]
     assert all(symbolic(expression) for expression in beyond)
-    return [caution.text for caution in declared], javascript.code([], beyond)
+    return [caution.text for caution in declared], javascript.code(beyond)
 
 
 def constant_facts():

@@ -39,7 +39,7 @@ class Explorer:
         self.asks, self.more = asks, more
         self.title, self.inputs, self.views, self.limits = title, list(inputs), list(views), limits or {}
         _inputs.check(title, self.inputs)
-        _outputs.check(title, self.views, [i.name for i in self.inputs if isinstance(i, Slider)])
+        _outputs.check(self.views, [i.name for i in self.inputs if isinstance(i, Slider)])
         self._memo = {}
 
     # --- Python
@@ -69,9 +69,9 @@ class Explorer:
         kept = {name for view in self.views if isinstance(view, Gauge) for name in view.outputs}
         return {name: value if name in kept else None for name, value in answers.items()}
 
-    def shortages(self, caution=False, **values):
-        """Return exceeded limits (or, with ``caution``, cautions): name to (needed, available), in its unit."""
-        return self._short(self._arguments(self.state(**values)), caution)
+    def shortages(self, **values):
+        """Return exceeded limits: name to (needed, available), in its unit."""
+        return self._short(self._arguments(self.state(**values)))
 
     def _short(self, arguments, caution=False):
         found = {

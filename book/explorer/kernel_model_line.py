@@ -17,9 +17,7 @@ FIELDS = ("model", "chip", "n_chips", "batch", "context", "weights", "cache")
 
 
 def ask_row(shown):
-    """Return the data with which the page asks an explorer's question; None if it has none."""
-    if shown.asks is None:
-        return None
+    """Return the data with which the page asks an explorer's question."""
     known = {i.name: i for i in shown.inputs}
     told = {name: name for name in FIELDS if name not in ("weights", "cache") or name in known} | shown.asks
     labels = (*known[told["model"]].options, *known[told["chip"]].options)

@@ -150,7 +150,7 @@ def placed(found, values, expected=None):
     return {"at": at, "names": list(found.terms), "stages": stages}
 
 
-def check(title, views, sliders):
+def check(views, sliders):
     """Raise if a view refers to a missing input."""
     for view in views:
         if isinstance(view, Curves):

@@ -18,13 +18,11 @@ from book.frames import frame
 from book.serving import sparse_attention_rows
 from book.serving.sparse_attention_rows import factor
 from book.synthesis import comparison
-from inferlib import variant
+from inferlib import validation, variant
 from inferlib.equation import unchecked
-from inferlib.principles import roofline
-from inferlib.principles.profile import profile_of
 from inferlib.system import Layout, System, Workload
 from inferlib.transformer import LatentAttention
-from tokenprice import Question, ask, calibration, catalog, posterior, sparse_attention, uncertainty
+from tokenprice import Question, ask, calibration, catalog, posterior, uncertainty
 from tokenprice.calibration import checkpoint_formats
 from tokenprice.deployment import Deployment, chip_peak, decode_step
 from tokenprice.kernels import Engine
@@ -140,7 +138,8 @@ def _line(row, publisher, model, system, workload, layout, engine, keep=None, pr
         "copies": layout.dp, "n_gpus": system.count, "batch": workload.batch,
         "context": workload.context, "weights": getattr(row, "weight_format", None) or row.weights,
         "bare": step.total, "asked": (model, system, workload, layout, keep),
-        "bound": bound(model, system, workload, layout), "measured": row.tpot, "terms": step.critical,
+        "bound": comparison.bound(model, system, workload, layout, workload.weights).total,
+        "measured": row.tpot, "terms": step.critical,
         "url": row.url,
         "layer": float(model.n_layers), "together": sequences * doublings, "rank": doublings,
         "shared": shared_spread(model, layout), "sequence": sequences, "box": 2 * model.n_layers * beyond,
@@ -151,14 +150,6 @@ def shared_spread(model, layout):
     """Count blocks with a shared expert whose routed experts are spread whole over chips."""
     blocks = (group.count for group in model.layers if getattr(group.feed_forward, "d_shared", 0))
     return float(sum(blocks)) if layout.ep > 1 else 0.0
-
-
-def bound(model, system, workload, layout):
-    """Lower bound of a step in seconds at the data sheet's peaks, on the chips that work at the same time."""
-    chip = chip_peak(system.chip, workload).replace(memory_capacity=None)
-    profile = profile_of(model, workload.weights, workload.cache)
-    profile = profile.replace(weight_bytes=calibration.stored_bytes(workload.weights))
-    return roofline.decode_step(profile, System(chip, system.count // layout.pp), workload).total
 
 
 def _static():
@@ -829,8 +820,8 @@ def main():
         for name, text in made.items():
             (files("tokenprice") / f"{name}.toml").write_text(text, "utf-8", newline="\n")
         _forget()
-        read = calibration.engines, calibration._engine, calibration.operators
-        for known in (uncertainty.load_calibration, sparse_attention.load_rows, *read):
+        read = validation.read_package_toml, uncertainty.load_calibration, calibration.engines
+        for known in (*read, calibration._engine, calibration.operators):
             known.cache_clear()
     print(*made.values(), errors().round(3).to_string(), sep="\n")
 

@@ -148,12 +148,16 @@ def answer(key, row):
         return decode_step(model, system, workload, layout, engine=calibration.engine_class(row.engine))
     if key != BOUND:
         return predictors.ask(key, model, system, workload, layout)
+    return bound(model, system, workload, layout, as_stored(row, workload).weights)
+
+
+def bound(model, system, workload, layout, stored):
+    """Return the bound of a step, at the data sheet's peaks, of weights that are ``stored`` in a format."""
     profile = profile_of(model, workload.weights, workload.cache)
-    profile = profile.replace(weight_bytes=calibration.stored_bytes(as_stored(row, workload).weights))
+    profile = profile.replace(weight_bytes=calibration.stored_bytes(stored))
+    chip = chip_peak(system.chip, workload).replace(memory_capacity=None)
     # One token at a time passes through a pipeline: only the chips of one stage work on it.
-    working = System(chip_peak(system.chip, workload), system.count // layout.pp)
-    endless = working.replace(chip=working.chip.replace(memory_capacity=None))
-    return roofline.decode_step(profile, endless, workload)
+    return roofline.decode_step(profile, System(chip, system.count // layout.pp), workload)
 
 
 def publishers(table=None):

@@ -106,16 +106,14 @@ def coverage(data=None):
     return many.rename(index=predictors.label)
 
 
-def decomposition(model, system, workload, keys=None, *, constants="own"):
+def decomposition(model, system, workload, *, constants="own"):
     """Return all models' counted terms under common names.
 
     Milliseconds, terms by label of the model; the last row is ``total``. Each column adds up to its total, so a
     difference between two columns is the sum of the differences of their terms. Only models with an answer are
     included; ``attrs["infeasible"]`` has the reasons of infeasible ones.
     """
-    keys = keys or predictors.keys()
-    steps = {key: ask(key, model, system, workload, constants) for key in keys}
-    return tabled(steps)
+    return tabled({key: ask(key, model, system, workload, constants) for key in predictors.keys()})
 
 
 def tabled(steps):

@@ -310,6 +310,5 @@ def record(kind, entry, **other):
     return kind(**values, **other)
 
 
-@cache
 def _table(file):
     return validation.read_package_toml(__file__, file)

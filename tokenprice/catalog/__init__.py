@@ -231,6 +231,5 @@ def _served():
     return json.loads(validation.read_package_file(__file__, "served.json"))
 
 
-@cache
 def _table(file):
     return validation.read_package_toml(__file__, file)

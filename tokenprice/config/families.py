@@ -26,7 +26,6 @@ BLOCKS = (FeedForward, Experts)
 UNUSED = {"attention.n_heads_in_group", "ffn.ffn_mult"}  # keys that an omitted part (no_op) may still have
 
 
-@cache
 def declarations():
     """The parsed file of declarations: ``harmless`` keys of all families, and a table per ``family``."""
     return validation.read_package_toml(__file__, "families.toml")

@@ -115,7 +115,6 @@ def _stored(config, sequence, d_model, stated, notes, homes):
     return {part: type(size)(size / 8) for part, size in found.items()}
 
 
-@cache
 def tensors():
     """``tensors.toml``: names of matrices in published checkpoints."""
     return validation.read_package_toml(__file__, "tensors.toml")

@@ -19,7 +19,7 @@ SERVED = ("Llama 3 8B", "Llama 3 70B")
 
 
 @reproduces("Table 1")
-def _table_1(read, assumptions=TOY):
+def _table_1(assumptions=TOY):
     found = {}
     for name in MODELS:
         at = *assumptions.applied_to(load_model(name), H100), assumptions.t_hop
@@ -30,7 +30,7 @@ def _table_1(read, assumptions=TOY):
 
 def table_1(assumptions=TOY):
     """Table 1: the most tokens per second of five models, and the GPUs of the instance that makes them."""
-    table = pd.Series(_table_1(None, assumptions)).unstack()
+    table = pd.Series(_table_1(assumptions)).unstack()
     return table.loc[list(MODELS), ["tokens per second", "GPUs"]].set_axis(
         ["tokens_per_second", "n_gpu"], axis=1
     )

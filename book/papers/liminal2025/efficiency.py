@@ -12,7 +12,7 @@ from book.frames import frame
 from book.papers.liminal2025.cells import AS_PRINTED, MANY, large
 from inferlib import validation
 from inferlib.papers import liminal2025 as model
-from inferlib.papers.liminal2025 import PRINTED, XPU, Assumptions, load_chip, load_model
+from inferlib.papers.liminal2025 import XPU, load_chip, load_model
 from inferlib.papers.liminal2025.records import equation
 
 PICOJOULE = 8e-12  # joule a byte, of one picojoule a bit
@@ -22,7 +22,7 @@ ENERGIES = (0.0, 10 * PICOJOULE)
 
 
 @equation(unit="W", energy="W*s/B")
-def memory_power(chip: XPU, energy, assumptions: Assumptions = PRINTED):
+def memory_power(chip: XPU, energy):
     """Watts of one chip's memory while it delivers its full bandwidth."""
     return chip.bandwidth * energy
 

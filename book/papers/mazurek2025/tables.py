@@ -15,12 +15,12 @@ from inferlib.units import factor
 
 
 @reproduces("Introduction")
-def _introduction(read):
+def _introduction():
     return {"parameters": parameters()["all"]}
 
 
 @reproduces("Text 1")
-def _text_1(read):
+def _text_1():
     ours = eq.cache_per_token(MODEL)
     qwen, llama = (_cache(catalog.load_model(name)) for name in ("Qwen3 32B", "Llama 3.1 405B"))
     qwen3 = catalog.load_model("Qwen3 32B")
@@ -50,7 +50,7 @@ def _cache(model):
 
 
 @reproduces("Figure 5")
-def _figure_5(read):
+def _figure_5():
     shape = inputs(MODEL)
     return {
         "experts a token goes through": shape.n_active + shape.n_shared_active,
@@ -58,7 +58,7 @@ def _figure_5(read):
 
 
 @reproduces("Text 2.1")
-def _text_2_1(read):
+def _text_2_1():
     parts = parameters()
     all_billions, attention = (round(parts["all"] / 1e9), round(parts["attention"] / 1e9, -1))
     said = all_billions - attention
@@ -73,7 +73,7 @@ def _text_2_1(read):
 
 
 @reproduces("Text 2.4")
-def _text_2_4(read):
+def _text_2_4():
     def outweighs(read):
         most = untraced(outweighing)()
         attention = eq.attention_weights(MODEL)
@@ -94,7 +94,7 @@ def _text_2_4(read):
 
 
 @reproduces("Text 2.5")
-def _text_2_5(read):
+def _text_2_5():
     tensor_parallel = 1
     gain, where = best_overlap_gain()
     return {
@@ -104,7 +104,7 @@ def _text_2_5(read):
 
 
 @reproduces("Text 3")
-def _text_3(read):
+def _text_3():
     parts = parameters()
     share = parts["experts"] / parts["all"]
     whole = (parts["experts"] + parts["dense"]) / parts["all"]
@@ -112,7 +112,7 @@ def _text_3(read):
 
 
 @reproduces("Text 3.1.1")
-def _text_3_1_1(read):
+def _text_3_1_1():
     rounded = sum(round(matrix(MODEL) / MB, 1) for matrix in eq.ATTENTION.values())
     return {
         **{(name, ""): matrix(MODEL) for name, matrix in eq.ATTENTION.items()},
@@ -126,7 +126,7 @@ def _text_3_1_1(read):
 
 
 @reproduces("Text 3.1.2")
-def _text_3_1_2(read, assumptions=PRINTED):
+def _text_3_1_2(assumptions=PRINTED):
     one, activations = eq.expert_matrix(MODEL), eq.all_expert_activations(MODEL, 1, assumptions)
     attention = eq.attention_activations(MODEL, 1)
     rounded = activations / attention * round(attention / MB, 1)
@@ -150,7 +150,7 @@ def _text_3_1_2(read, assumptions=PRINTED):
 
 
 @reproduces("Text 3.1.3")
-def _text_3_1_3(read):
+def _text_3_1_3():
     return {"both embedding matrices": eq.embedding_weights(MODEL)}
 
 

@@ -14,7 +14,7 @@ BATCH, CONTEXT = 512, 2048  # the case to which sections 2 and 3 return
 
 
 @reproduces("Abstract")
-def abstract(read, holds):
+def abstract(holds):
     beaten = {}
     for table in TABLES:
         rows = benchmarks.totals(table)
@@ -32,7 +32,7 @@ def abstract(read, holds):
 
 
 @reproduces("Text 2")
-def costs(read, holds):
+def costs(holds):
     model = evidence.palm()
     held = {
         "multihead": pope.cache_over_heads(pope.multihead(model), SLICE, BATCH, CONTEXT),
@@ -49,7 +49,7 @@ def costs(read, holds):
 
 
 @reproduces("Text 3.2.2")
-def two_dimensions(read, holds):
+def two_dimensions(holds):
     four = pope.load_model("PaLM 540B")
     narrow = four.replace(d_ff=2 * four.d_model)
     holds(
@@ -62,7 +62,7 @@ def two_dimensions(read, holds):
 
 
 @reproduces("Text 3.3")
-def attention(read, holds):
+def attention(holds):
     model = evidence.palm()
     prefills = [e for e in pope.STATED["configurations"] if "prefill" in e["row"]]
     other = [f"{e['table']}, {e['row']}" for e in prefills if e["attention"] != "Head"]
@@ -101,7 +101,7 @@ def longest_contexts(read, holds):
 
 
 @reproduces("Text 4.4")
-def end_to_end(read, holds):
+def end_to_end(holds):
     rises = {}
     for table in TABLES:
         times = [printed_time(table, "PaLM generate", b) for b in (4, 8, 16, 32, 64)]

@@ -49,7 +49,7 @@ def gain(over="Multihead"):
 
 
 @reproduces("Table 1")
-def _table_1(read):
+def _table_1():
     found = contexts()
     # the other cells follow from 330 by doubling, if it is first rounded to two digits
     raw = found["Multihead"][1]

@@ -20,7 +20,7 @@ _prefill_mfu = partial(printed_utilisation, table="Table 2", row=f"{HT} prefill"
 
 
 @reproduces("Abstract")
-def _abstract(read):
+def _abstract():
     return {
         "context that multiquery attention allows, over the other layouts": gain(),
         "utilisation when processing input": _prefill_mfu,
@@ -65,7 +65,7 @@ def _text_2_1(read):
 
 
 @reproduces("Text 3.2.1")
-def _text_3_2_1(read):
+def _text_3_2_1():
     model = pope.load_model("PaLM 540B")
     return {"1D: numbers moved over BLE": pope.ws1d_volume(model, MESH, 1) / model.d_model}
 
@@ -90,7 +90,7 @@ def _text_3_2_2(read):
 
 
 @reproduces("Text 3.2.3")
-def _text_3_2_3(read):
+def _text_3_2_3():
     d = derivations
     unit = d.E * d.sp.sqrt(d.T * d.F / d.N) * d.ACT / d.W
     place = ("time at the best N, over E times the root of BLF / n", "")
@@ -102,14 +102,14 @@ def _text_3_2_3(read):
 
 
 @reproduces("Text 3.4")
-def _text_3_4(read):
+def _text_3_4():
     model = evidence.palm()
     place = ("a parallel block moves, over a serial one, along the axes of F", "")
     return {place: pope.outer_width(model) / pope.outer_width(pope.serial(model))}
 
 
 @reproduces("Text 4")
-def _text_4(read):
+def _text_4():
     before, after = pope.parameters(pope.load_model("PaLM 540B")), pope.parameters(evidence.palm())
     return {
         ("padding", "parameters added"): after - before,
@@ -118,7 +118,7 @@ def _text_4(read):
 
 
 @reproduces("Text 4.1")
-def _text_4_1(read):
+def _text_4_1():
     return {"the utilisation of gathered weights at a million tokens": _prefill_mfu}
 
 
@@ -131,7 +131,7 @@ def attention_share(batch, context):
 
 
 @reproduces("Text 4.2")
-def _text_4_2(read):
+def _text_4_2():
     ratios = gain(), gain("Baseline multiquery")
     model, apart = "by the two-constant model", f"the steps would be {evidence.apart():.1f} times apart"
     note = f"{model}; were attention as long in both, {apart}"
@@ -251,6 +251,6 @@ def _text_5(read):
 
 
 @reproduces("Appendix A.1")
-def _appendix_a_1(read):
+def _appendix_a_1():
     times = [f(TPU, 1.0, SLICE, pope.EXACT) for f in (pope.all_reduce_time, pope.all_gather_time)]
     return {"all-reduce over all-gather": times[0] / times[1]}

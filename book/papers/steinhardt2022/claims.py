@@ -16,7 +16,7 @@ from inferlib.papers.steinhardt2022 import STATED, WITHOUT_LIMIT, derivations as
 
 
 @reproduces("Very short answer")
-def _very_short_answer(read, holds):
+def _very_short_answer(holds):
     at_full, at_half = map(constant_of_r, (1, 2))
     note = f"the constant is {at_full} if memory binds"
     holds("the time is L R^3 / C times a constant", at_full is not None, note)
@@ -56,7 +56,7 @@ def _technical_answer(read, holds):
 
 
 @reproduces("Justification")
-def _justification(read, holds):
+def _justification(holds):
     holds(
         "N chips: memory reads of C^2 N / B^2 and operations of C^3 N / (B^2 M) per machine",
         moves("memory_traffic", s.C**2 * s.N / s.B**2)
@@ -67,7 +67,7 @@ def _justification(read, holds):
 
 
 @reproduces("Batching")
-def _batching(read, holds):
+def _batching(holds):
     batch = STATED["warm_up"]["batch"]
     growth = warm_up(batch).microseconds.max() / warm_up().microseconds.max()
     holds(
@@ -79,7 +79,7 @@ def _batching(read, holds):
 
 
 @reproduces("More memory")
-def _more_memory(read, holds):
+def _more_memory(holds):
     a100, k = post_chip().replace(network_bandwidth=WITHOUT_LIMIT), 10.0
     m, b = model.best_block(a100), model.best_batch(a100)
     batch_alone, both = (model.elapsed_time(a100) / model.block_time(a100, d, b / k) for d in (m, m / k))
@@ -93,7 +93,7 @@ def _more_memory(read, holds):
 
 
 @reproduces("Summary")
-def _summary(read, holds):
+def _summary(holds):
     branches = "memory_limited_time", "network_limited_time"
     holds("the time grows quadratically with the FLOPS", all(scales(name, {"C": 2}, 4) for name in branches))
     memory, network = slopes(post_chip())

@@ -19,7 +19,7 @@ from inferlib.papers.steinhardt2022 import (
 
 
 @reproduces("Technical answer")
-def _technical_answer(read, assumptions=PRINTED):
+def _technical_answer(assumptions=PRINTED):
     a100 = post_chip("A100")
     return formula() | {
         ("A100", "first branch"): model.memory_limited_time(a100),
@@ -31,7 +31,7 @@ def _technical_answer(read, assumptions=PRINTED):
 
 
 @reproduces("Justification")
-def _justification(read):
+def _justification():
     block = partial(model.rough_machine_block, post_chip("A100"))
     machines, chips = counts(power_of_two(block()))
     return {
@@ -67,7 +67,7 @@ def _batching(read):
 
 
 @reproduces("Detailed count")
-def _detailed_count(read):
+def _detailed_count():
     one, best = s.ONE_CHIP, partial(expression, s.ONE_CHIP)
 
     def before(name, monomial):
@@ -98,12 +98,12 @@ def _detailed_count(read):
 
 
 @reproduces("One machine")
-def _one_machine(read):
+def _one_machine():
     return formula()
 
 
 @reproduces("More memory")
-def _more_memory(read):
+def _more_memory():
     a100 = post_chip().replace(network_bandwidth=WITHOUT_LIMIT)
     best = model.best_block(a100), model.best_batch(a100)
     return {

@@ -25,8 +25,13 @@ from book.audit import filter_table
 SHARED = re.compile(
     r"<style>\.inferlib.*?</style>|<script>window\.inferlib.*?</script>|<div popover.*?</div>(?=</td>)", re.S
 )
-# The theme's style sheet draws the same icons from a font; the script only replaces them by images.
-ICONS = re.compile(r"\s*<script[^>]*fontawesome\.js[^>]*></script>")
+# What pages load without need: the script of icons, which the theme's style sheet draws from a font; Sphinx's search,
+# replaced by book/site/ext/search.py; cards, grids and tabs, which the book does not use; and Thebe, which needs a
+# remote kernel, and whose settings are written twice, an error on every page.
+UNUSED = re.compile(
+    r"\s*<(?:link|script)\b[^>]*(?:fontawesome\.js|searchtools|language_data|searchindex|sphinx-design|design-tabs"
+    r"|sphinx-thebe)[^>]*>(?:</script>)?|\s*<script>[^<]*THEBE_JS_URL[^<]*</script>"
+)
 
 # Accessible names of buttons and folds that override their visible text.
 NAMED = re.compile(
@@ -38,10 +43,6 @@ UNNAMED = '<summary><span class="toctree-toggle"'
 REPEATED = re.compile(r' id="(?:exercise|solution)-content"')
 # The book's title is outside of all landmarks.
 TITLE = re.compile(r'<div( class="sidebar-primary-item">\s*<a class="navbar-brand)')
-# Sphinx's search, replaced by book/site/ext/search.py.
-SEARCH = re.compile(r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js"></script>')
-# Style and script of cards, grids and tabs, which the book does not use (classes begin with sd-), and of Thebe.
-CARDS = re.compile(r"\s*<(?:link|script)[^>]*(?:sphinx-design|design-tabs|sphinx-thebe)[^>]*>(?:</script>)?")
 # The 256 colours of a terminal, each as text and as background: 33 kB that no output of the book uses.
 COLOURS = re.compile(r"div\.highlight \.-Color\[class\*=-\w+\][^}]*\}\s*")
 
@@ -409,14 +410,11 @@ def tidy(app, exception):
             sizes[drawing.name] = [round(float(points) * 4 / 3) for points in size.groups()]
     for page in root.rglob("*.html"):
         text = page.read_text("utf-8")
-        finished = TITLE.sub(r'<div role="navigation" aria-label="First page"\1', ICONS.sub("", text))
+        finished = TITLE.sub(r'<div role="navigation" aria-label="First page"\1', UNUSED.sub("", text))
         finished = NAMED.sub(r"\1", finished)
         finished = finished.replace(
             UNNAMED, UNNAMED.replace("<summary>", '<summary aria-label="Its sections">')
         )
-        if 'class="sd-' not in finished:
-            finished = CARDS.sub("", finished)
-        finished = SEARCH.sub("", finished)
         if sizes:
             finished = patient(finished, sizes)
         if finished != text:

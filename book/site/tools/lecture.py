@@ -13,9 +13,8 @@ from functools import cache
 from pathlib import Path
 
 import nbformat
-import yaml
 
-from book.site.tools.metadata import installing
+from book.site.tools.metadata import installing, load_config
 from book.site.tools.standalone_notebooks import plain
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -61,19 +60,6 @@ def without_solutions(cells):
     return kept
 
 
-def first_cells(note, address=""):
-    """Return the first cells of a copy: what it is, and code that installs the library in a fresh notebook."""
-    first = [nbformat.v4.new_markdown_cell(note, id="lecture-note")]
-    if address:
-        first.append(nbformat.v4.new_code_cell(installing(address), id="install"))
-    return first
-
-
-def address():
-    """Return the public address of the repository, or None."""
-    return yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))["repository"]["url"]
-
-
 def lecture_copy(notebook, address=""):
     """Return a copy of a notebook for a lecture."""
     nb = copy.deepcopy(notebook)
@@ -82,7 +68,10 @@ def lecture_copy(notebook, address=""):
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
         cell.metadata = nbformat.from_dict({})
-    nb.cells = [*first_cells(NOTE, address), *nb.cells]
+    first = [nbformat.v4.new_markdown_cell(NOTE, id="lecture-note")]
+    if address:
+        first.append(nbformat.v4.new_code_cell(installing(address), id="install"))
+    nb.cells = [*first, *nb.cells]
     nbformat.validate(nb)
     return nb
 
@@ -94,9 +83,10 @@ def main():
     target.mkdir(parents=True, exist_ok=True)
     for old in target.glob("*.ipynb"):
         old.unlink()
+    _, address = load_config()
     for path in stories():
         nb = nbformat.read(path, as_version=4)
-        text = nbformat.writes(lecture_copy(nb, address()), indent=1)
+        text = nbformat.writes(lecture_copy(nb, address), indent=1)
         (target / path.name).write_text(text + "\n", "utf-8")
     print(f"Wrote {len(stories())} lecture copies to {target}")
 

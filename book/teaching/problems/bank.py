@@ -136,10 +136,6 @@ class Problem:
         mistakes = {told(hint): evaluated(formula, self.known) for hint, formula in self.hints.items()}
         return Key(self.known["value"], worked, mistakes)
 
-    def solve(self, **given):
-        """Return the answer for other parameters."""
-        return replace(self, given=given).key
-
     @cached_property
     def options(self):
         """The options of a choice in an order that is equal for all students; empty for a number."""

@@ -119,7 +119,7 @@ def _text_4_3(read):
 
 
 @reproduces("Text 4.3")
-def _long_contexts(read, holds):
+def _long_contexts(holds):
     found = {name: best_utilisation(load_chip(name)) for name in chips()}
     holds(
         "utilisation without grouped-query attention is below 1 %",

@@ -114,7 +114,7 @@ def _two_dollars(read):
 
 
 @reproduces("Text 4")
-def _text_4(read):
+def _text_4():
     return {
         ("drafts cut the latency of Llama 3 70B", "factor"): _halved,
         ("a new generation of GPUs", "speed-up at one cost"): _per_generation,
@@ -154,7 +154,7 @@ _NARROWED = "if activations are narrowed to 8 bits for the multiplication, which
 
 
 @reproduces("Figure 6")
-def _figure_6(read, holds):
+def _figure_6(holds):
     # The cheap end with and without faster 8-bit arithmetic, at a large batch on eight GPUs.
     model, faster = load_model(SEVENTY), {}
     for name in ("A100", "H100", "V100"):
@@ -184,7 +184,7 @@ def halvings():
 
 
 @reproduces("Text 4.2")
-def _text_4_2(read):
+def _text_4_2():
     return {"speed-up of doubling the bandwidth": lambda read: speed_up(2)[0] - 1}
 
 
@@ -192,7 +192,7 @@ def _text_4_2(read):
 
 
 @reproduces("Table 2")
-def _table_2(read, holds):
+def _table_2(holds):
     batches = table_2_batches()
     holds(
         "all batches are 1",
@@ -212,7 +212,7 @@ def _table_2(read, holds):
 
 
 @reproduces("Table 3")
-def _points(read, holds):
+def _points(holds):
     speeds = {}
     for (table, row), (setting, point) in economics.settings().items():
         if table in ("Table 3", "Table 6"):

@@ -70,7 +70,7 @@ def fastest_at_peaks():
 
 
 @reproduces("Text 5.2")
-def _text_5_2(read):
+def _text_5_2():
     return {"group sizes of leading models": _group_sizes}
 
 

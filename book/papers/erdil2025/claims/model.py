@@ -62,7 +62,7 @@ def _latency_step(ranks, nodes):
 
 
 @reproduces("Text 3.3")
-def _text_3_3(read):
+def _text_3_3():
     row = "all-reduce over a tree (eq. 23)"
     return {
         (row, "base"): lambda read: m.collective_latency(LL, 1, 1, 2),
@@ -121,7 +121,7 @@ def _reads_of_a_ring(read):
 
 
 @reproduces("Text 3.4")
-def _text_3_4(read):
+def _text_3_4():
     return {
         (EXAMPLE, ""): _extra,
         (EXAMPLE, "bandwidth"): _reduced_each_way,
@@ -133,7 +133,7 @@ def _text_3_4(read):
 
 
 @reproduces("Text 3.4")
-def _bandwidth(read, holds):
+def _bandwidth(holds):
     one_way, both_ways, critical = equal_batch()
     holds(
         "bandwidth takes longer than latency only beyond the critical batch",
@@ -171,7 +171,7 @@ def literal_and_coded():
 
 
 @reproduces("Text 3.6")
-def _text_3_6(read):
+def _text_3_6():
     row, latency = "latency of an all-reduce (eq. 40)", partial(printed.all_reduce_latency, LL)
     return {
         (row, "base"): lambda read: latency(1, 1),
@@ -192,7 +192,7 @@ def _text_3_6(read):
 
 
 @reproduces("Text 3.6")
-def _equations(read, holds):
+def _equations(holds):
     literal, coded = literal_and_coded()
     holds(
         "the equations are the notebook's 2D case without pipeline and experts",

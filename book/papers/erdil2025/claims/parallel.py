@@ -116,12 +116,12 @@ def table_2_batches():
 
 
 @reproduces("Text 3.5")
-def _text_3_5(read):
+def _text_3_5():
     return {("pipeline", "transfers, fewer than stages by"): _transfers}
 
 
 @reproduces("Text 3.5")
-def _parallelism(read, holds):
+def _parallelism(holds):
     names = ("Llama 3 70B", "Mixtral 8x22B", "GPT-4", "DeepSeek-V3")
     with_, without = ({n: capacity_matters(n, pipeline)[0] for n in names} for pipeline in (True, False))
     costs = ", ".join(f"{n} {with_[n]:.2%} with pipelines and {without[n]:.1%} without" for n in names)

@@ -17,7 +17,7 @@ from inferlib.units import factor
 
 
 @reproduces("Abstract")
-def _abstract(read, holds):
+def _abstract(holds):
     cases = {
         "flops": (8, 2048),
         "memory bandwidth": (8, 16),
@@ -122,7 +122,7 @@ def decoding_shares():
 
 
 @reproduces("Text 5.1")
-def _text_5_1(read):
+def _text_5_1():
     return {
         ("Groq over the fastest NVIDIA provider", "factor"): _groq,
         ("speed of a dense model", "exponent of parameters"): lambda read: -exponents()[-1],
@@ -133,7 +133,7 @@ def _text_5_1(read):
 
 
 @reproduces("Text 5.1")
-def _short_contexts(read, holds):
+def _short_contexts(holds):
     limit, equation_14 = (1 - 1 / gain for gain in speed_up(2))
     complete = doubled_bandwidth()
     holds(

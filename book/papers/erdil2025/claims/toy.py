@@ -37,7 +37,7 @@ def _text_2_2_1(read):
 
 
 @reproduces("Text 2.2.2")
-def _served(read, holds):
+def _served(holds):
     def each(key, *at):
         return {name: float(served(name, *at)[key]) for name in SERVED}
 

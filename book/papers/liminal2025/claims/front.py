@@ -20,7 +20,7 @@ from inferlib.papers.liminal2025 import chips
 
 
 @reproduces("Introduction")
-def _introduction(read):
+def _introduction():
     gains, long = ([gain(name, c) for name in LARGE] for c in (SHORT, LONG))
     llama = needs("Llama3-405B", 32, LONG) / GB
     return {
@@ -40,7 +40,7 @@ def _introduction(read):
 
 
 @reproduces("Introduction")
-def _challenges(read, holds):
+def _challenges(holds):
     fast = {n: speed("GPT-OSS-120B", n=n) for n in (FEW, 32, MANY)}
     holds(
         "challenge 2: HBM3 plateaus there",
@@ -52,7 +52,7 @@ def _challenges(read, holds):
 
 
 @reproduces("Abstract")
-def _abstract(read, holds):
+def _abstract(holds):
     reach = {name: [speed(n, "3D-DRAM", t_tp=t) > 1e4 for n in LARGE] for name, t in latencies().items()}
     text = ", ".join(f"{counted(good)} at {name}" for name, good in reach.items())
     holds(
@@ -65,7 +65,7 @@ def _abstract(read, holds):
 
 
 @reproduces("Conclusion")
-def _conclusion(read):
+def _conclusion():
     soon = max(speed(name, memory) for name in LARGE for memory in chips())
     return {
         "tokens per second on technologies of today": WithNote(
@@ -85,7 +85,7 @@ def _tenfold(read):
 
 
 @reproduces("Key finding 7")
-def _out_of_reach(read, holds):
+def _out_of_reach(holds):
     few, many = ({name: ceiling(name, n) for name in LARGE} for n in SYSTEMS)
     best, worst = max(many, key=many.get), min(many, key=many.get)
     holds(

@@ -25,7 +25,7 @@ def for_32():
 
 
 @reproduces("Key finding 1")
-def _key_finding_1(read):
+def _key_finding_1():
     most = max(huge(), key=lambda n: needs(n, 32, LONG))
     kimi = needs("Kimi-K2", 32, LONG) / GB
     return {
@@ -38,7 +38,7 @@ def _key_finding_1(read):
 
 
 @reproduces("Text 2.5")
-def _text_2_5(read):
+def _text_2_5():
     def of_a_layer(name):
         one = load_model(name)
         dense, sparse = (
@@ -57,7 +57,7 @@ def _text_2_5(read):
 
 
 @reproduces("Text 3")
-def _text_3(read):
+def _text_3():
     return {
         "LLMs": len(families()),
         "configurations": len(sizes()),
@@ -71,7 +71,7 @@ def _text_3(read):
 
 
 @reproduces("Text 3")
-def _batches(read, holds):
+def _batches(holds):
     largest = {
         (name, n): model.largest_batch(load_model(name), load_chip("HBM3"), SHORT, n) or 0
         for name in LARGE
@@ -88,7 +88,7 @@ def _batches(read, holds):
 
 
 @reproduces("Text 4.1")
-def _text_4_1(read):
+def _text_4_1():
     one = {name: needs(name, 1, SHORT) for name in huge()}
     low = min(one, key=one.get)
     llama = needs("Llama3-405B", 32, LONG)
@@ -103,7 +103,7 @@ def _text_4_1(read):
 
 
 @reproduces("Text 4.1")
-def _intensities(read, holds):
+def _intensities(holds):
     low, long = (
         {name: model.arithmetic_intensity(load_model(name), 32, context) for name in models()}
         for context in (SHORT, LONG)
@@ -120,14 +120,14 @@ def _intensities(read, holds):
 
 
 @reproduces("Text 4.2")
-def _collectives(read, holds):
+def _collectives(holds):
     counts = {name: [model.collectives(load_model(name), n) for n in SYSTEMS] for name in LARGE}
     same = [name for name, (few, many) in counts.items() if many <= few]
     holds("TP128 needs more collectives in all LLMs", not same, f"the same as at TP8 for {', '.join(same)}")
 
 
 @reproduces("Key finding 2")
-def _key_finding_2(read, holds):
+def _key_finding_2(holds):
     both = [min(speed(name), speed(name, context=LONG)) > 1000 for name in LARGE]
     holds(
         "most models pass 1,000 tokens per second on 128 HBM3 chips",
@@ -137,7 +137,7 @@ def _key_finding_2(read, holds):
 
 
 @reproduces("Key finding 3")
-def _key_finding_3(read):
+def _key_finding_3():
     system = {c: {n: speeds.at_capacity(n, c)[0] for n in LARGE} for c in (SHORT, LONG)}
     name = min(system[SHORT], key=system[SHORT].get)
     good = [n for n, value in system[LONG].items() if value >= 1e5]
@@ -149,7 +149,7 @@ def _key_finding_3(read):
 
 
 @reproduces("Key finding 3")
-def _tens(read, holds):
+def _tens(holds):
     users = [speeds.at_capacity(name, c)[1] for name in LARGE for c in (SHORT, LONG)]
     holds(
         "each user then sees tens of tokens per second",

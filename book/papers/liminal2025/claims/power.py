@@ -14,7 +14,7 @@ from inferlib.papers.liminal2025 import load_chip, load_model
 
 
 @reproduces("Text 4.6")
-def _text_4_6(read):
+def _text_4_6():
     oss = load_model("GPT-OSS-120B")
     step = load_model("Llama3-70B"), load_chip("HBM3")
     exposed = [_exposed(*step, batch) for batch in (1, 32)]
@@ -51,7 +51,7 @@ def _quoted_gain(name):
 
 
 @reproduces("Text 4.6")
-def _speeds(read, holds):
+def _speeds(holds):
     beyond = speeds.arithmetic_binds()
     extra = max(map(speeds.arithmetic_extra, LARGE))
     holds(
@@ -107,7 +107,7 @@ def _speeds(read, holds):
 
 
 @reproduces("Key finding 8")
-def _key_finding_8(read, holds):
+def _key_finding_8(holds):
     gains = [efficiency.marker(name, "3D-DRAM", LONG)[1] for name in LARGE]
     holds(
         "efficiency grows a lot for a tenth of the speed",

@@ -40,7 +40,7 @@ def _text_4_4(read):
 
 
 @reproduces("Text 4.4")
-def _bandwidth(read, holds):
+def _bandwidth(holds):
     fast = {
         (batch, label): [speed(name, "3D-DRAM", batch, context, t_tp=IDEAL) >= 1e4 for name in LARGE]
         for batch in (1, 32)
@@ -63,7 +63,7 @@ def _bandwidth(read, holds):
 
 
 @reproduces("Key finding 4")
-def _key_finding_4(read, holds):
+def _key_finding_4(holds):
     user = {name: value for name, value in gains()["128K"].items() if value >= 2}
     system = {name: efficiency.break_even_power(name, "3D-DRAM", "HBM3") for name in LARGE}
     rest = [value for name, value in system.items() if not load_model(name).latent_layers]
@@ -78,7 +78,7 @@ def _key_finding_4(read, holds):
 
 
 @reproduces("Text 4.5")
-def _text_4_5(read):
+def _text_4_5():
     return {
         ("collective", "TP128"): model.collective_latency(MANY),
         ("collective", "TP8"): model.collective_latency(8),
@@ -86,7 +86,7 @@ def _text_4_5(read):
 
 
 @reproduces("Key finding 5")
-def _key_finding_5(read, holds):
+def _key_finding_5(holds):
     def waiting(name, t):
         chip = load_chip("3D-DRAM").replace(bandwidth=10 * load_chip("HBM3").bandwidth)
         step = model.batch_time(load_model(name), chip, 1, LONG, MANY, 1, t)
@@ -102,12 +102,12 @@ def _key_finding_5(read, holds):
 
 
 @reproduces("Key finding 6")
-def _key_finding_6(read):
+def _key_finding_6():
     return {"collective": model.collective_latency(8)}
 
 
 @reproduces("Key finding 6")
-def _fast(read, holds):
+def _fast(holds):
     fast = [speed(name, "3D-DRAM", 1, LONG, t_tp=model.collective_latency(8)) for name in LARGE]
     inside, above = [5000 <= v <= 10_000 for v in fast], sum(v > 10_000 for v in fast)
     holds(
@@ -118,7 +118,7 @@ def _fast(read, holds):
 
 
 @reproduces("Key finding 9")
-def _key_finding_9(read, holds):
+def _key_finding_9(holds):
     kimi = model.largest_batch(load_model("Kimi-K2"), load_chip("HBM3"), SHORT, 8) is None
     reading = 1 - waiting_share("Llama3-405B", "HBM3", SHORT, model.collective_latency(8), 8)
     wait = waiting_share("GPT-OSS-120B", "3D-DRAM", SHORT, model.collective_latency(MANY), MANY)
@@ -132,7 +132,7 @@ def _key_finding_9(read, holds):
 
 
 @reproduces("Text 4.7")
-def _text_4_7(read):
+def _text_4_7():
     uses = {
         (name, memory, label): use_of_arithmetic(name, memory, context)
         for name in LARGE

@@ -37,7 +37,7 @@ def _kimi(own, name, assumed):
 
 
 @reproduces("Figure 15")
-def _figure_15(read, holds):
+def _figure_15(holds):
     kimi, own = load_model("Kimi K2"), (8, 64, 256, 512)
     holds(
         "Kimi K2 is DeepSeek V3 with more experts", kimi.n_routed > MODEL.n_routed and kimi.used == MODEL.used,
@@ -77,7 +77,7 @@ def _figure_15(read, holds):
 
 
 @reproduces("Figure 16")
-def _figure_16(read, holds):
+def _figure_16(holds):
     gpu = setup("4x8 H100").gpu
     long, longer = (eq.prefill_time(MODEL, gpu, s) for s in (1e6, 2e6))
     holds(

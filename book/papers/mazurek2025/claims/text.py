@@ -13,7 +13,7 @@ _RACK = "12x4 B200"
 
 
 @reproduces("Text 1")
-def _text_1(read, holds):
+def _text_1(holds):
     share = {b: eq.active_experts(MODEL, b) / (b * MODEL.n_active) for b in (8, 32)}
     holds(
         "active parameters grow nearly linearly with the batch", share[8] > 0.8,
@@ -34,7 +34,7 @@ def _text_1(read, holds):
 
 
 @reproduces("Text 2.1")
-def _text_2_1(read, holds):
+def _text_2_1(holds):
     sent, used = eq.messages(MODEL), MODEL.n_shared_active + MODEL.n_active
     holds(
         "a token's traffic in a layer is d times all experts", sent == used,
@@ -96,7 +96,7 @@ def _text_3_1_3(read, holds):
 
 
 @reproduces("Text 3.6")
-def _text_3_6(read, holds):
+def _text_3_6(holds):
     found = repair.strongest()
     capped, literal = (found.loc[reading] for reading in READINGS)
     holds(
