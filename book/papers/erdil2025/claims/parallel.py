@@ -54,10 +54,10 @@ def saved(without, with_it):
     """The largest part of the cost that a second frontier saves at one speed, over all speeds that both reach."""
     ends = [[curve.tokens_per_second.agg(end) for curve in (without, with_it)] for end in ("min", "max")]
     speeds = np.geomspace(max(ends[0]), 0.999 * min(ends[1]), 200)
-    costs = [
-        np.array([curve.usd_per_million[curve.tokens_per_second >= v].min() for v in speeds])
-        for curve in (without, with_it)
-    ]
+    costs = []
+    for curve in (without, with_it):  # both fall, so the cheapest point that is fast enough is the last
+        fast_enough = np.searchsorted(-curve.tokens_per_second, -speeds, side="right")
+        costs.append(curve.usd_per_million.to_numpy()[fast_enough - 1])
     return float((1 - costs[1] / costs[0]).max())
 
 
