@@ -750,14 +750,18 @@ def deployments(first=False):
 
 def own_widths(deployments):
     """Standard deviations of level, both slopes and noise, by the marginal likelihood of deployments."""
+    squares, sums, total, n = (
+        np.array([found(x, y) for _, x, y in deployments])
+        for found in (lambda x, y: x.T @ x, lambda x, y: x.T @ y, lambda x, y: y @ y, lambda x, y: len(y))
+    )
 
     def unlikely(logs):
-        variances, total = np.exp(2 * logs), 0.0
-        for _, x, y in deployments:
-            spread = x @ np.diag(variances[:3]) @ x.T + variances[3] * np.eye(len(y))
-            size = np.linalg.slogdet(spread)[1]
-            total += min(len(y), HEAVY) / len(y) * (y @ np.linalg.solve(spread, y) + size)
-        return total
+        *prior, noise = np.exp(2 * logs)
+        # Woodbury's identity: a matrix of three rows in place of one as large as the deployment
+        inner = squares + np.diag(noise / np.array(prior))
+        explained = (sums * np.linalg.solve(inner, sums[..., None])[..., 0]).sum(axis=1)
+        size = (n - 3) * np.log(noise) + np.log(prior).sum() + np.linalg.slogdet(inner)[1]
+        return (np.minimum(n, HEAVY) / n) @ ((total - explained) / noise + size)
 
     from scipy.optimize import minimize
 
