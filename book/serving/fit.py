@@ -750,18 +750,16 @@ def deployments(first=False):
 
 def own_widths(deployments):
     """Standard deviations of level, both slopes and noise, by the marginal likelihood of deployments."""
-    squares, sums, total, n = (
-        np.array([found(x, y) for _, x, y in deployments])
-        for found in (lambda x, y: x.T @ x, lambda x, y: x.T @ y, lambda x, y: y @ y, lambda x, y: len(y))
-    )
+    every = [np.c_[x, y] for _, x, y in deployments]
+    n, squares = np.array([*map(len, every)]), np.array([one.T @ one for one in every])
 
     def unlikely(logs):
-        *prior, noise = np.exp(2 * logs)
-        # Woodbury's identity: a matrix of three rows in place of one as large as the deployment
-        inner = squares + np.diag(noise / np.array(prior))
-        explained = (sums * np.linalg.solve(inner, sums[..., None])[..., 0]).sum(axis=1)
-        size = (n - 3) * np.log(noise) + np.log(prior).sum() + np.linalg.slogdet(inner)[1]
-        return (np.minimum(n, HEAVY) / n) @ ((total - explained) / noise + size)
+        noise = np.exp(2 * logs[3])
+        # Woodbury's identity: a matrix of four rows in place of one with a row per measurement
+        penalised = squares + np.diag([*(noise / np.exp(2 * logs[:3])), 0])
+        left = 1 / np.linalg.inv(penalised)[:, 3, 3]  # sum of squares that level and slopes do not explain
+        size = np.linalg.slogdet(penalised[:, :3, :3])[1] + 2 * logs[:3].sum() + 2 * (n - 3) * logs[3]
+        return np.minimum(n, HEAVY) / n @ (left / noise + size)
 
     from scipy.optimize import minimize
 

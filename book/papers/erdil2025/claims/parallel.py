@@ -1,10 +1,11 @@
 """Erdil 2025, section 3.5 (pipeline and expert parallelism) and its footnotes, recomputed."""
 
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 
 from book.audit.grading import format_items, reproduces
+from book.build_cache import cached
 from book.papers.erdil2025 import economics
 from book.papers.erdil2025.claims import model as section_3
 from book.papers.erdil2025.claims.model import DEFAULT, H100, UNLIMITED, token_latency
@@ -83,19 +84,22 @@ def pipeline_gains(drafted):
     return found
 
 
-@cache
 def capacity_matters(name, pipeline):
-    """How much cheaper unlimited memory makes any speed above the bound, and which share of points it adds."""
+    """Return how much cheaper unlimited memory makes any speed above the bound, cached in the build."""
+    files = "book/papers/erdil2025/claims/*.py", *economics.SEARCH
+    return cached(f"capacity of {name}, {pipeline}", partial(_saved_by_capacity, name, pipeline), *files)
+
+
+def _saved_by_capacity(name, pipeline):
     n_gpu, batch = np.geomspace(0.5, 512, 220)[:, None], np.geomspace(1, 4096, 220)
-    limited, free = (
+    times = [
         token_latency(load_model(name), chip, n_gpu, batch, pipeline=pipeline) for chip in (H100, UNLIMITED)
-    )
+    ]
     most = 0.0
-    for speed in np.geomspace(MEMORY_READS, 0.999 * (1 / free).max(), 80):
-        real, ideal = (np.where(1 / t >= speed, n_gpu * t / batch, np.inf).min() for t in (limited, free))
+    for speed in np.geomspace(MEMORY_READS, 0.999 / times[1].min(), 80):
+        real, ideal = (np.where(1 / t >= speed, n_gpu * t / batch, np.inf).min() for t in times)
         most = max(most, real / ideal - 1) if np.isfinite(real) else most
-    fast = 1 / free > MEMORY_READS
-    return most, float((fast & ~np.isfinite(limited)).sum() / fast.sum())
+    return most
 
 
 def _transfers(read):
@@ -123,7 +127,7 @@ def _text_3_5(read):
 @reproduces("Text 3.5")
 def _parallelism(read, holds):
     names = ("Llama 3 70B", "Mixtral 8x22B", "GPT-4", "DeepSeek-V3")
-    with_, without = ({n: capacity_matters(n, pipeline)[0] for n in names} for pipeline in (True, False))
+    with_, without = ({n: capacity_matters(n, pipeline) for n in names} for pipeline in (True, False))
     costs = ", ".join(f"{n} {with_[n]:.2%} with pipelines and {without[n]:.1%} without" for n in names)
     holds(
         "frontiers beyond that speed do not depend on memory capacity",
