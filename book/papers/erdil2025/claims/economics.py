@@ -32,17 +32,13 @@ def generation_gains():
 
     Of each pair the geometric mean of the speeds' ratio, its least and largest, and the mean of the sizes' ratio.
     """
-
-    def size_at(curve, cost):
-        return curve.n_gpu[curve.usd_per_million <= cost].iloc[0]
-
     found = {}
     for older, newer in (("V100", "A100"), ("A100", "H100")):
         old, new = (economics.curve(SEVENTY, chip) for chip in (older, newer))
         costs = common_costs(old, new)
         costs = costs[(costs >= 0.5) & (costs <= 10)]  # dollars per million; practical prices
         faster = at_cost(new, costs) / at_cost(old, costs)
-        smaller = [size_at(old, cost) / size_at(new, cost) for cost in costs]
+        smaller = at_cost(old, costs, "n_gpu") / at_cost(new, costs, "n_gpu")
         speed, size = (np.exp(np.mean(np.log(ratios))) for ratios in (faster, smaller))
         found[older, newer] = (speed, faster.min(), faster.max(), size)
     return found

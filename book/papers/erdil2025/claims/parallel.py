@@ -15,17 +15,17 @@ from inferlib.papers.erdil2025.records import Cut, load_model
 # Section 3.5: pipeline and expert parallelism.
 
 
-def at_cost(curve, costs):
-    """Tokens per second on a frontier at given costs: the fastest point that is not dearer."""
+def at_cost(curve, costs, column="tokens_per_second"):
+    """A column of a frontier at given costs: of the fastest point that is not dearer."""
     order = np.searchsorted(-curve.usd_per_million.to_numpy(), -np.asarray(costs), side="left")
-    return curve.tokens_per_second.to_numpy()[order]
+    return curve[column].to_numpy()[order]
 
 
-def common_costs(first, second, points=400):
+def common_costs(first, second):
     """Evenly spaced costs that two frontiers both reach, from the least to the highest."""
     low = max(curve.usd_per_million.min() for curve in (first, second))
     high = min(curve.usd_per_million.max() for curve in (first, second))
-    return np.geomspace(low, high, points)
+    return np.geomspace(low, high, 400)
 
 
 def without_pipeline(name, draft=economics.DRAFT):
@@ -53,13 +53,12 @@ def gains(without, with_it, beyond=0.0):
 
 def saved(without, with_it):
     """The largest part of the cost that a second frontier saves at one speed, over all speeds that both reach."""
-    ends = [[curve.tokens_per_second.agg(end) for curve in (without, with_it)] for end in ("min", "max")]
-    speeds = np.geomspace(max(ends[0]), 0.999 * min(ends[1]), 200)
-    costs = []
-    for curve in (without, with_it):  # both fall, so the cheapest point that is fast enough is the last
-        fast_enough = np.searchsorted(-curve.tokens_per_second, -speeds, side="right")
-        costs.append(curve.usd_per_million.to_numpy()[fast_enough - 1])
-    return float((1 - costs[1] / costs[0]).max())
+    known = [(curve.tokens_per_second, curve.usd_per_million.to_numpy()) for curve in (without, with_it)]
+    low, high = max(speed.min() for speed, _ in known), min(speed.max() for speed, _ in known)
+    at = np.geomspace(low, 0.999 * high, 200)
+    # both columns fall from row to row, so the cheapest point that is fast enough is the last
+    old, new = (cost[np.searchsorted(-speed, -at, side="right") - 1] for speed, cost in known)
+    return float((1 - new / old).max())
 
 
 MEMORY_READS = H100.memory_bandwidth / H100.memory_capacity  # tokens/s: faster steps cannot read all memory
