@@ -1,6 +1,6 @@
 """Erdil 2025, section 3.5 (pipeline and expert parallelism) and its footnotes, recomputed."""
 
-from functools import cache, partial
+from functools import cache
 
 import numpy as np
 
@@ -45,8 +45,8 @@ def gains(without, with_it, beyond=0.0):
     ``beyond``: tokens per second that the first frontier has to exceed at a cost for the cost to count.
     """
     costs = common_costs(without, with_it)
-    costs = costs[at_cost(without, costs) > beyond]
-    at_one_cost = at_cost(with_it, costs) / at_cost(without, costs) - 1
+    slow, fast = (at_cost(curve, costs) for curve in (without, with_it))
+    at_one_cost = (fast / slow - 1)[slow > beyond]
     fastest = with_it.tokens_per_second.max() / without.tokens_per_second.max() - 1
     return float(fastest), float(at_one_cost.max()), float(at_one_cost.min())
 
@@ -85,20 +85,22 @@ def pipeline_gains(drafted):
 
 def capacity_matters(name, pipeline):
     """Return how much cheaper unlimited memory makes any speed above the bound, cached in the build."""
+
+    def most():
+        n_gpu, batch = np.geomspace(0.5, 512, 220)[:, None], np.geomspace(1, 4096, 220)
+        times = [
+            token_latency(load_model(name), chip, n_gpu, batch, pipeline=pipeline)
+            for chip in (H100, UNLIMITED)
+        ]
+        speeds = np.geomspace(MEMORY_READS, 0.999 / times[1].min(), 80)
+        real, ideal = (
+            np.array([np.where(1 / t >= speed, n_gpu * t / batch, np.inf).min() for speed in speeds])
+            for t in times
+        )
+        return max(0.0, *(real / ideal - 1)[np.isfinite(real)])
+
     files = "book/papers/erdil2025/claims/*.py", *economics.SEARCH
-    return cached(f"capacity of {name}, {pipeline}", partial(_saved_by_capacity, name, pipeline), *files)
-
-
-def _saved_by_capacity(name, pipeline):
-    n_gpu, batch = np.geomspace(0.5, 512, 220)[:, None], np.geomspace(1, 4096, 220)
-    times = [
-        token_latency(load_model(name), chip, n_gpu, batch, pipeline=pipeline) for chip in (H100, UNLIMITED)
-    ]
-    most = 0.0
-    for speed in np.geomspace(MEMORY_READS, 0.999 / times[1].min(), 80):
-        real, ideal = (np.where(1 / t >= speed, n_gpu * t / batch, np.inf).min() for t in times)
-        most = max(most, real / ideal - 1) if np.isfinite(real) else most
-    return most
+    return cached(f"capacity of {name}, {pipeline}", most, *files)
 
 
 def _transfers(read):
