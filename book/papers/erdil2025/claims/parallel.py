@@ -23,9 +23,8 @@ def at_cost(curve, costs, column="tokens_per_second"):
 
 def common_costs(first, second):
     """Evenly spaced costs that two frontiers both reach, from the least to the highest."""
-    low = max(curve.usd_per_million.min() for curve in (first, second))
-    high = min(curve.usd_per_million.max() for curve in (first, second))
-    return np.geomspace(low, high, 400)
+    both = first.usd_per_million, second.usd_per_million
+    return np.geomspace(max(map(min, both)), min(map(max, both)), 400)
 
 
 def without_pipeline(name, draft=economics.DRAFT):
@@ -53,12 +52,14 @@ def gains(without, with_it, beyond=0.0):
 
 def saved(without, with_it):
     """The largest part of the cost that a second frontier saves at one speed, over all speeds that both reach."""
-    known = [(curve.tokens_per_second, curve.usd_per_million.to_numpy()) for curve in (without, with_it)]
-    low, high = max(speed.min() for speed, _ in known), min(speed.max() for speed, _ in known)
-    at = np.geomspace(low, 0.999 * high, 200)
-    # both columns fall from row to row, so the cheapest point that is fast enough is the last
-    old, new = (cost[np.searchsorted(-speed, -at, side="right") - 1] for speed, cost in known)
-    return float((1 - new / old).max())
+    both = without.tokens_per_second, with_it.tokens_per_second
+    at = np.geomspace(max(map(min, both)), 0.999 * min(map(max, both)), 200)
+    # speed and cost fall from row to row, so the cheapest point that is fast enough is the last
+    last = (np.searchsorted(-speed, -at, side="right") - 1 for speed in both)
+    old, new = (
+        curve.usd_per_million.to_numpy()[k] for curve, k in zip((without, with_it), last, strict=True)
+    )
+    return (1 - new / old).max()
 
 
 MEMORY_READS = H100.memory_bandwidth / H100.memory_capacity  # tokens/s: faster steps cannot read all memory
@@ -78,7 +79,7 @@ def pipeline_gains(drafted):
     for name in names:
         both = without_pipeline(name, draft), economics.curve(name, draft=draft)
         near = 1.05 * common_costs(*both)[0]
-        slow, quick = (float(at_cost(curve, [near])[0]) for curve in both)
+        slow, quick = (at_cost(curve, [near])[0] for curve in both)
         found[name] = gains(*both, beyond=MEMORY_READS)[1], quick / slow - 1, saved(*both)
     return found
 
@@ -99,8 +100,8 @@ def capacity_matters(name, pipeline):
         )
         return max(0.0, *(real / ideal - 1)[np.isfinite(real)])
 
-    files = "book/papers/erdil2025/claims/*.py", *economics.SEARCH
-    return cached(f"capacity of {name}, {pipeline}", most, *files)
+    case = f"capacity of {name}, {pipeline}"
+    return cached(case, most, "book/papers/erdil2025/claims/*.py", *economics.SEARCH)
 
 
 def _transfers(read):
