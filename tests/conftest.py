@@ -9,10 +9,12 @@ settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
 gc.set_threshold(50_000)  # simulations make many objects and no cycles
 
-# Tests of the page, of what sources print, and of the fit: each worker computes once what all files of a group need.
+# Tests of the page, of what sources print, of fleets, and of the fit: each worker computes once what all files of a
+# group need, and the long files of fleets begin before many short ones, so that no worker ends alone.
 TOGETHER = (
     "calculator_page|check|explorer|question|words",
-    "agreement|artefacts|equations|grading|introduction|principles|replaced|synthesis",
+    "agreement|artefacts|equations|facts|grading|introduction|principles|print|replaced|synthesis",
+    "decide|queueing|workload",
     "kernel_model|serving",
 )
 

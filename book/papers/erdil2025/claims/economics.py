@@ -32,17 +32,13 @@ def generation_gains():
 
     Of each pair the geometric mean of the speeds' ratio, its least and largest, and the mean of the sizes' ratio.
     """
-
-    def size_at(curve, cost):
-        return curve.n_gpu[curve.usd_per_million <= cost].iloc[0]
-
     found = {}
     for older, newer in (("V100", "A100"), ("A100", "H100")):
         old, new = (economics.curve(SEVENTY, chip) for chip in (older, newer))
         costs = common_costs(old, new)
         costs = costs[(costs >= 0.5) & (costs <= 10)]  # dollars per million; practical prices
         faster = at_cost(new, costs) / at_cost(old, costs)
-        smaller = [size_at(old, cost) / size_at(new, cost) for cost in costs]
+        smaller = at_cost(old, costs, "n_gpu") / at_cost(new, costs, "n_gpu")
         speed, size = (np.exp(np.mean(np.log(ratios))) for ratios in (faster, smaller))
         found[older, newer] = (speed, faster.min(), faster.max(), size)
     return found
@@ -58,11 +54,15 @@ def _per_generation(read):
     return WithNote(math.prod(means) ** 0.5 - 1, f"0.5 to 10 dollars a million: {text}")
 
 
+def shrinking():
+    """The mean ratio of an instance's GPUs to those of the next generation, by pair of generations."""
+    return {f"{a} to {b}": ratio for (a, b), (*_, ratio) in generation_gains().items()}
+
+
 def _smaller(read):
-    found = generation_gains()
-    text = ", ".join(f"{a} to {b} {ratio:.2f}" for (a, b), (*_, ratio) in found.items())
-    means = [named(f"{a} to {b}, mean shrinking", float(ratio)) for (a, b), (*_, ratio) in found.items()]
-    return WithNote(math.prod(means) ** 0.5, f"0.5 to 10 dollars a million: {text}")
+    found = shrinking()
+    means = [named(f"{pair}, mean shrinking", float(ratio)) for pair, ratio in found.items()]
+    return WithNote(math.prod(means) ** 0.5, f"0.5 to 10 dollars a million: {format_items(found, '.2f')}")
 
 
 def served(read):
@@ -136,7 +136,7 @@ def _economics(read, holds):
         f"{speed:.0f} needs {alpha_for(speed, drafted):.1f}, {eight:.0f} for Llama 3 8B {alpha_for(eight, small):.1f}",
         fair="as far as can be told: the data are not printed, only the fastest provider's speeds",
     )
-    shrunk = {f"{a} to {b}": ratio for (a, b), (*_, ratio) in generation_gains().items()}
+    shrunk = shrinking()
     holds(
         "instances shrink to half with each new generation of GPUs",
         round(math.prod(shrunk.values()) ** 0.5) == 2,

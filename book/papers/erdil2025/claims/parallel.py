@@ -5,6 +5,7 @@ from functools import cache
 import numpy as np
 
 from book.audit.grading import format_items, reproduces
+from book.build_cache import cached
 from book.papers.erdil2025 import economics
 from book.papers.erdil2025.claims import model as section_3
 from book.papers.erdil2025.claims.model import H100, PRINTED, UNLIMITED, token_latency
@@ -14,17 +15,16 @@ from inferlib.papers.erdil2025.records import Cut, load_model
 # Section 3.5: pipeline and expert parallelism.
 
 
-def at_cost(curve, costs):
-    """Tokens per second on a frontier at given costs: the fastest point that is not dearer."""
+def at_cost(curve, costs, column="tokens_per_second"):
+    """A column of a frontier at given costs: of the fastest point that is not dearer."""
     order = np.searchsorted(-curve.usd_per_million.to_numpy(), -np.asarray(costs), side="left")
-    return curve.tokens_per_second.to_numpy()[order]
+    return curve[column].to_numpy()[order]
 
 
-def common_costs(first, second, points=400):
+def common_costs(first, second):
     """Evenly spaced costs that two frontiers both reach, from the least to the highest."""
-    low = max(curve.usd_per_million.min() for curve in (first, second))
-    high = min(curve.usd_per_million.max() for curve in (first, second))
-    return np.geomspace(low, high, points)
+    both = first.usd_per_million, second.usd_per_million
+    return np.geomspace(max(map(min, both)), min(map(max, both)), 400)
 
 
 def without_pipeline(name, draft=economics.DRAFT):
@@ -44,21 +44,22 @@ def gains(without, with_it, beyond=0.0):
     ``beyond``: tokens per second that the first frontier has to exceed at a cost for the cost to count.
     """
     costs = common_costs(without, with_it)
-    costs = costs[at_cost(without, costs) > beyond]
-    at_one_cost = at_cost(with_it, costs) / at_cost(without, costs) - 1
+    slow, fast = (at_cost(curve, costs) for curve in (without, with_it))
+    at_one_cost = (fast / slow - 1)[slow > beyond]
     fastest = with_it.tokens_per_second.max() / without.tokens_per_second.max() - 1
     return float(fastest), float(at_one_cost.max()), float(at_one_cost.min())
 
 
 def saved(without, with_it):
     """The largest part of the cost that a second frontier saves at one speed, over all speeds that both reach."""
-    ends = [[curve.tokens_per_second.agg(end) for curve in (without, with_it)] for end in ("min", "max")]
-    speeds = np.geomspace(max(ends[0]), 0.999 * min(ends[1]), 200)
-    costs = [
-        np.array([curve.usd_per_million[curve.tokens_per_second >= v].min() for v in speeds])
-        for curve in (without, with_it)
-    ]
-    return float((1 - costs[1] / costs[0]).max())
+    both = without.tokens_per_second, with_it.tokens_per_second
+    at = np.geomspace(max(map(min, both)), 0.999 * min(map(max, both)), 200)
+    # speed and cost fall from row to row, so the cheapest point that is fast enough is the last
+    last = (np.searchsorted(-speed, -at, side="right") - 1 for speed in both)
+    old, new = (
+        curve.usd_per_million.to_numpy()[k] for curve, k in zip((without, with_it), last, strict=True)
+    )
+    return (1 - new / old).max()
 
 
 MEMORY_READS = H100.memory_bandwidth / H100.memory_capacity  # tokens/s: faster steps cannot read all memory
@@ -78,24 +79,29 @@ def pipeline_gains(drafted):
     for name in names:
         both = without_pipeline(name, draft), economics.curve(name, draft=draft)
         near = 1.05 * common_costs(*both)[0]
-        slow, quick = (float(at_cost(curve, [near])[0]) for curve in both)
+        slow, quick = (at_cost(curve, [near])[0] for curve in both)
         found[name] = gains(*both, beyond=MEMORY_READS)[1], quick / slow - 1, saved(*both)
     return found
 
 
-@cache
 def capacity_matters(name, pipeline):
-    """How much cheaper unlimited memory makes any speed above the bound, and which share of points it adds."""
-    n_gpu, batch = np.geomspace(0.5, 512, 220)[:, None], np.geomspace(1, 4096, 220)
-    limited, free = (
-        token_latency(load_model(name), chip, n_gpu, batch, pipeline=pipeline) for chip in (H100, UNLIMITED)
-    )
-    most = 0.0
-    for speed in np.geomspace(MEMORY_READS, 0.999 * (1 / free).max(), 80):
-        real, ideal = (np.where(1 / t >= speed, n_gpu * t / batch, np.inf).min() for t in (limited, free))
-        most = max(most, real / ideal - 1) if np.isfinite(real) else most
-    fast = 1 / free > MEMORY_READS
-    return most, float((fast & ~np.isfinite(limited)).sum() / fast.sum())
+    """Return how much cheaper unlimited memory makes any speed above the bound, cached in the build."""
+
+    def most():
+        n_gpu, batch = np.geomspace(0.5, 512, 220)[:, None], np.geomspace(1, 4096, 220)
+        times = [
+            token_latency(load_model(name), chip, n_gpu, batch, pipeline=pipeline)
+            for chip in (H100, UNLIMITED)
+        ]
+        speeds = np.geomspace(MEMORY_READS, 0.999 / times[1].min(), 80)
+        real, ideal = (
+            np.array([np.where(1 / t >= speed, n_gpu * t / batch, np.inf).min() for speed in speeds])
+            for t in times
+        )
+        return max(0.0, *(real / ideal - 1)[np.isfinite(real)])
+
+    case = f"capacity of {name}, {pipeline}"
+    return cached(case, most, "book/papers/erdil2025/claims/*.py", *economics.SEARCH)
 
 
 def _transfers(read):
@@ -123,7 +129,7 @@ def _text_3_5():
 @reproduces("Text 3.5")
 def _parallelism(holds):
     names = ("Llama 3 70B", "Mixtral 8x22B", "GPT-4", "DeepSeek-V3")
-    with_, without = ({n: capacity_matters(n, pipeline)[0] for n in names} for pipeline in (True, False))
+    with_, without = ({n: capacity_matters(n, pipeline) for n in names} for pipeline in (True, False))
     costs = ", ".join(f"{n} {with_[n]:.2%} with pipelines and {without[n]:.1%} without" for n in names)
     holds(
         "frontiers beyond that speed do not depend on memory capacity",
