@@ -434,7 +434,7 @@ class ClosedLoop:
     @property
     def balance(self):
         """Seconds for which a prompt is held back until each copy has one, so that all prefill in the same steps."""
-        if self.apart or self.in_step == 1:
+        if self.apart or not (self.dp_balance and self.in_step > 1):
             return 0.0
         begun = self.users / self.output_tokens
         steps = balance_steps(begun, self.in_step, self.dp_balance) * minimum(self.users - 1, 1)
