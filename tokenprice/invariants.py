@@ -72,7 +72,7 @@ def time_to_drain(ingress_delay, copies, users, held, reading, output_tokens, st
     Examples
     --------
     >>> from functools import partial
-    >>> half_a_second_each = partial(time_to_drain, door=0, reading=0.5, output_tokens=100, step=0.02)
+    >>> half_a_second_each = partial(time_to_drain, ingress_delay=0, reading=0.5, output_tokens=100, step=0.02)
     >>> round(half_a_second_each(copies=1, users=1, held=8, in_step=1), 2)  # two steps, and the own prompt
     0.54
     >>> round(half_a_second_each(copies=1, users=16, held=8, in_step=1), 2)  # eight prompts, behind as many and answers
