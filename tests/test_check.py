@@ -1,12 +1,13 @@
 """``check``: printouts of public tools are read, and the causes of slow benchmarks are found."""
 
+import ast
 import json
 import random
 import tomllib
 from pathlib import Path
 
 import pytest
-from facts import exactly, from_table
+from facts import exactly, from_table, lines
 from test_calculator_page import engine, run
 
 from tokenprice import Question, ask, benchmark, catalog, check
@@ -166,8 +167,10 @@ def pasted():
     yield SLOW, f"TPOT 1 ms, TTFT 170 ms{LOAD}", "8x H100"
     yield "vllm serve deepseek-ai/DeepSeek-R1 -tp 8", f"90000 tok/s{LOAD}", "8x H200"
     yield SLOW, "TPOT 21 ms, TTFT 200 ms, 2 req/s, prompt 1000, output 400-600", "8x H100"
-    for case in LAUNCHES["refused"]:
-        yield case["command"], f"TPOT 20 ms{LOAD}", "8x H100"
+    for where, call, *_ in lines("refused_calls"):
+        if where == "launch" and call.startswith("ask("):
+            command, machine = ast.literal_eval(call.removeprefix("ask"))
+            yield command, f"TPOT 20 ms{LOAD}", machine
 
 
 def test_the_page_checks_as_python_does_or_refuses_for_the_same_reason():
