@@ -269,15 +269,6 @@ def transfer_time(question, tokens):
     return max((one.sequence(tokens) / one.machine.chip.scale_out_bandwidth for one in ends), default=0.0)
 
 
-def lane_time(prompt_time, users, output_tokens, lanes, in_step):
-    """Machine time of a prompt in one of the lanes, each with ``users`` (times the chunks).
-
-    Lanes prefill in parallel; lanes in lockstep run the prefills of one step together, and wait for the rest.
-    """
-    own = users / output_tokens
-    return prompt_time / lanes * interleaved_prefills(own, own, in_step) / own
-
-
 def decode_batch(deployment, running, output_tokens, fresh_tokens, prefill_deployment=None):
     """Decode batch: :func:`.concurrent_answers` of each copy; all users if prefill is on other machines."""
     lanes = deployment.layout.lanes
@@ -455,7 +446,7 @@ class ClosedLoop:
 
     @property
     def shared_time(self):
-        """Machine time of a prompt among those of others, in seconds."""
+        """Machine time of a prompt among those of others, in seconds; lanes prefill in parallel."""
         own = self.prefill_steps * self.users / self.output_tokens
         return self.prompt_time / self.lanes * self.interleaved(own, own) / own
 
