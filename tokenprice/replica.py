@@ -327,14 +327,11 @@ class Replica:
     def decoded(self, steps, seconds, done):
         """Advance every sequence by some steps; remove those whose answer ends."""
         self.steps += steps
-        later = (
-            ((0.0, self.n - sum(self.later.values())), *self.later.items())
-            if self.pause
-            else ((0.0, self.n),)
-        )
-        for missed, n in later:
-            if n:  # tokens, each so many seconds after the one before
-                self.gaps.append((self.clock, (seconds + self.pause - missed) / steps, n * steps))
+        # tokens, each so many seconds after the one before
+        if ready := self.n - sum(self.later.values()):
+            self.gaps.append((self.clock, (seconds + self.pause) / steps, ready * steps))
+        for missed, n in self.later.items():
+            self.gaps.append((self.clock, (seconds + self.pause - missed) / steps, n * steps))
         if self.pause:
             self.pause = 0.0
             self.later = {}
