@@ -350,7 +350,7 @@ def code(expressions):
     """Return a JavaScript function of an object of numbers (and one of a group's); common parts are computed once."""
     expressions = [sympy.sympify(e) for e in expressions]
     taken = sorted({str(s) for e in expressions for s in e.free_symbols})
-    shared, results = sympy.cse(expressions, symbols=sympy.numbered_symbols("$"), order="canonical")
+    shared, results = sympy.cse(expressions, symbols=sympy.numbered_symbols("$"), order="none")
     lines = "".join(f"const {name}={_js(expression)};" for name, expression in shared)
     short = {name: f"_{place}" for place, name in enumerate(taken)}
     body = f"{lines}return [{','.join(map(_js, results))}];"
