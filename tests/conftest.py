@@ -13,9 +13,8 @@ gc.set_threshold(50_000)  # simulations make many objects and no cycles
 # group need, and the long files of fleets begin before many short ones, so that no worker ends alone.
 TOGETHER = (
     "calculator_page|check|explorer|question|words",
-    "agreement|artefacts|equations|facts|grading|introduction|principles|print|replaced|synthesis",
-    "decide|queueing|workload",
-    "kernel_model|serving",
+    "agreement|argument_checks|artefacts|equations|facts|grading|introduction|principles|print|replaced|synthesis",
+    "decide|kernel_model|queueing|serving|workload",
 )
 
 

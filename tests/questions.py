@@ -32,11 +32,17 @@ def request(model, system, prompt, output, concurrency, **more):
 
 
 TRACES = Path(__file__).parents[1] / "book" / "measured" / "traces"
+MACHINE = {"azure_code": "4x H100", "azure_conv": "4x H100", "mooncake_conversation": "8x B200"}
 BOX = {"model": "Llama 3 8B", "machine": "4x H100"}
 SERVED = {"prompt_tokens": "2000", "output_tokens": "200", "concurrency": "8"}
 FLEET = {"prompt_tokens": "2000", "output_tokens": "200", "request_rate": "5"}
 RENTED = {"model": "Llama 3 8B", "prompt_tokens": "2000", "output_tokens": "200", "chips": "L40S"}
 WORK = {"": BOX, "step": BOX | {"batch": "8"}, "served": BOX | SERVED, "fleet": BOX | FLEET, "rented": RENTED}
+
+
+def recorded(name, **more):
+    """A question with the requests of a trace."""
+    return Question("Llama 3.3 70B", MACHINE[name], weights="fp8", trace=TRACES / f"{name}.csv", **more)
 
 
 def options():

@@ -7,8 +7,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from calculator import engine, run
 from facts import exactly, from_table, lines
-from test_calculator_page import engine, run
 
 from tokenprice import Question, ask, benchmark, catalog, check
 from tokenprice.diagnosis import expected, least_times

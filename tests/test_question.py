@@ -55,8 +55,8 @@ def question(draw):
 
 
 def test_python_and_terminal_agree_on_random_questions(capsys):
-    """``QUESTIONS`` random questions (default 40), at most 300."""
-    n, draw, codes = min(int(os.environ.get("QUESTIONS", 40)), 300), random.Random(23), []
+    """``QUESTIONS`` random questions (default 20), at most 300."""
+    n, draw, codes = min(int(os.environ.get("QUESTIONS", 20)), 300), random.Random(23), []
     for _ in range(n):
         asked = question(draw)
         line = [

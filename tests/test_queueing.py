@@ -1,7 +1,6 @@
 """Fleets: textbooks' queues come out, nothing is lost, more requests never need fewer machines."""
 
 import os
-import random
 
 import numpy as np
 import pytest
@@ -66,24 +65,6 @@ def test_fewer_sequences_than_memory_holds_serve_more_requests():
     assert server_of(asked.replace(engine="compiled")).better_limit is None
 
 
-@from_table
-@pytest.mark.parametrize("load", [0.3, 0.6])
-def test_the_fixed_point_is_near_the_simulation_with_prompts_in_pieces_or_whole(prompt, budget, load):
-    asked = Question(
-        "Llama 3.1 8B",
-        "1x H100",
-        prompt_tokens=prompt,
-        output_tokens=300,
-        request_rate=1e-3,
-        max_num_batched_tokens=budget,
-    )
-    server = server_of(asked)
-    rate = load * server.capacity
-    assert server.steady(rate).ttft == pytest.approx(
-        server.played(rate, min(500 * FLEETS, 20_000)).first.mean(), rel=0.1
-    )
-
-
 def test_alone_a_request_is_the_request_of_one_user():
     """Checked with ``ask`` without arrivals, which has no queue."""
     rare = ask(ASKED.replace(request_rate=1e-6, fixed_lengths=True))
@@ -105,26 +86,6 @@ def test_long_answers_fill_the_memory():
     asked = Question("Llama 3.1 8B", "1x H100", prompt_tokens=200, output_tokens=2000, request_rate=1)
     drawn, equal = (server_of(asked.replace(fixed_lengths=one)).sequences for one in (None, True))
     assert equal / drawn == pytest.approx((200 + 2000) / (200 + 1000), rel=0.03)
-
-
-# One whose memory runs full now and then, and eight more with FLEETS=200, of which seed 6 is such a one too.
-@pytest.mark.parametrize("seed", [25, *range(FLEETS // 25)])
-def test_decide_offers_no_fleet_that_collapses(seed):
-    """Simulated with answers up to ten times the prompt: no queue builds up, and the SLO is met."""
-    choose = random.Random(seed)
-    prompt = choose.choice((200, 500, 2000))
-    asked = {
-        "prompt_tokens": prompt,
-        "output_tokens": int(prompt * choose.uniform(1, 10)),
-        "request_rate": choose.uniform(0.5, 8),
-    }
-    model, chip = choose.choice((("Llama 3.1 8B", "L40S"), ("Qwen3 32B", "H100"), ("Llama 3.3 70B", "H200")))
-    best = decide(model, chips=chip, counts=(1, 2, 4), tpot="70 ms", ttft="2 s", **asked).best
-    if best is None:
-        return
-    many = best.fleet
-    made = many.server.played(many.request_rate, 48000, seed + 1, many.replicas, until_first=True)
-    assert made.gap < 1.1 * 0.07 and made.first.mean() < 1.2 * 2
 
 
 @from_table
@@ -199,21 +160,6 @@ def test_headroom_is_the_largest_rate_whose_slow_end_has_a_steady_state(model, m
     rate = asked.request_rate * ask(asked).fleet.headroom
     for by, steady in ((0.98, True), (1.02, False)):
         assert np.isfinite(ask(asked.replace(request_rate=by * rate)).request.ttft_interval[1]) == steady
-
-
-def test_decide_limits_sequences_where_memory_runs_full():
-    """Fewer machines than with the engine's own limit; seen through ``ask``, and in the command that starts them."""
-    asked = Question("Qwen3 32B", prompt_tokens=1000, output_tokens=4000, request_rate=10)
-    promise = {"tpot_p99": "150 ms", "chips": "H200", "counts": 2}
-    found, unlimited = decide(asked, **promise), decide(asked.replace(max_num_seqs=1024), **promise)
-    best = found.best  # of one kind of machine, which comes before two kinds at the same price
-    own = next(one for one in unlimited.offers if not one.fleet.prefill_machine)
-    assert own.fleet.max_num_seqs is None and best.fleet.dollars_per_hour < own.fleet.dollars_per_hour
-    again = ask(best.question)
-    assert vars(again.fleet.estimate) == vars(best.fleet.estimate)
-    assert again.fleet.server.better_limit is None
-    limit = best.question.max_num_seqs
-    assert f"--max-num-seqs {limit}" in found.commands["vllm"] and f"with max_num_seqs {limit}" in str(found)
 
 
 def test_an_offer_with_prefill_machines_is_asked_again():

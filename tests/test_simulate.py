@@ -8,8 +8,11 @@ from math import log2
 import numpy as np
 import pytest
 from facts import from_table
+from questions import MACHINE, recorded
 
 from tokenprice import Question, ask, decide, simulate
+from tokenprice.prefill import prefix_cache
+from tokenprice.queueing import fleet
 from tokenprice.terminal import main
 
 ASKED = Question(
@@ -198,3 +201,85 @@ def test_a_percentile_holds_for_more_requests_with_other_random_numbers():
     asked = {"prompt_tokens": "500-2k-16k", "output_tokens": 300, "weights": "fp8", "request_rate": 5}
     best = decide("Llama 3.3 70B", **asked, ttft_p99="2 s", chips="B200", counts=2).best
     assert simulate(best.question, ttft_p99="2 s", requests=60_000, seed=7).meets_slo
+
+
+# One whose memory runs full now and then, and eight more with FLEETS=200, of which seed 6 is such a one too.
+@pytest.mark.parametrize("seed", [25, *range(int(os.environ.get("FLEETS", 20)) // 25)])
+def test_decide_offers_no_fleet_that_collapses(seed):
+    """Simulated with answers up to ten times the prompt: no queue builds up, and the SLO is met."""
+    choose = random.Random(seed)
+    prompt = choose.choice((200, 500, 2000))
+    asked = {
+        "prompt_tokens": prompt,
+        "output_tokens": int(prompt * choose.uniform(1, 10)),
+        "request_rate": choose.uniform(0.5, 8),
+    }
+    model, chip = choose.choice((("Llama 3.1 8B", "L40S"), ("Qwen3 32B", "H100"), ("Llama 3.3 70B", "H200")))
+    best = decide(model, chips=chip, counts=(1, 2, 4), tpot="70 ms", ttft="2 s", **asked).best
+    if best is None:
+        return
+    many = best.fleet
+    made = many.server.played(many.request_rate, 48000, seed + 1, many.replicas, until_first=True)
+    assert made.gap < 1.1 * 0.07 and made.first.mean() < 1.2 * 2
+
+
+@from_table
+@pytest.mark.parametrize("load", [0.3, 0.6])
+def test_the_fixed_point_is_near_the_simulation_with_prompts_in_pieces_or_whole(prompt, budget, load):
+    asked = Question(
+        "Llama 3.1 8B",
+        "1x H100",
+        prompt_tokens=prompt,
+        output_tokens=300,
+        request_rate=1e-3,
+        max_num_batched_tokens=budget,
+    )
+    server = fleet(asked, simulated=False).server
+    rate = load * server.capacity
+    assert server.steady(rate).ttft == pytest.approx(
+        server.played(rate, min(500 * int(os.environ.get("FLEETS", 20)), 20_000)).first.mean(), rel=0.1
+    )
+
+
+# --- Mixes and traces -----------------------------------------------------------------------------------------
+
+
+def at_random(asked):
+    """The requests of a trace with their cached tokens, if they arrived at random and in random order."""
+    machines = ask(asked).fleet.replicas
+    shared = prefix_cache(asked, machines)
+    return asked.replace(trace=None, cached=shared, replicas=machines)
+
+
+def off(found):
+    """By how much a formula misses the mean time between tokens, and to the first."""
+    known = {"gaps": found.answer.seconds, "first": found.answer.request.ttft}
+    return {what: known[what] / found.mean(what) - 1 for what in known}
+
+
+@from_table
+@pytest.mark.parametrize(
+    "load",
+    [
+        {"request_rate": 3},
+        {"request_rate": None, "concurrency": 32},
+        {"request_rate": 3, "max_num_batched_tokens": 1024},
+    ],
+)
+def test_a_mix_waits_as_long_in_the_formula(prompt, output, load):
+    found = off(simulate(ASKED.replace(prompt_tokens=prompt, output_tokens=output, **load), requests=4000))
+    assert abs(found["gaps"]) < 0.1 and abs(found["first"]) < 0.15
+
+
+@pytest.mark.parametrize("name", MACHINE)
+def test_requests_of_a_trace_that_come_at_random_wait_as_long_in_the_formula(name):
+    """Many requests are needed: the longest prompts of Mooncake are few and decide much."""
+    found = off(simulate(at_random(recorded(name)), requests=20_000, seed=1))
+    assert abs(found["gaps"]) < 0.2 and abs(found["first"]) < 0.2
+
+
+def test_requests_that_come_in_bursts_wait_longer_than_the_formula_says():
+    """Requests of conversations arrive almost at random; requests of editors arrive by the hundred."""
+    talk, code = (simulate(recorded(f"azure_{name}"), requests=4000) for name in ("conv", "code"))
+    assert abs(off(talk)["first"]) < 0.15 and off(code)["first"] < -0.9
+    assert "times as uneven" in str(code.answer) and talk.answer.question.trace.bursts < 2

@@ -1,4 +1,4 @@
-"""Mixes of requests: trace files, prompts that a cache still holds, and formula and simulation of one queue."""
+"""Mixes of requests: trace files, and prompts that a cache still holds."""
 
 import gzip
 import math
@@ -10,34 +10,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from facts import exactly, from_table, lines, refused
-from questions import TRACES
+from questions import TRACES, recorded
 
-from tokenprice import Question, ask, decide, recommendation, simulate, workload
-from tokenprice.prefill import prefix_cache
+from tokenprice import Question, ask, simulate, workload  # noqa: F401, by_hand.tsv
 from tokenprice.terminal import main
 
 KNOWN = tomllib.loads((TRACES / "traces.toml").read_text())
 ASKED = Question(
     "Llama 3.3 70B", "4x H100", weights="fp8", prompt_tokens="2k", output_tokens=500, request_rate=3
 )
-MACHINE = {"azure_code": "4x H100", "azure_conv": "4x H100", "mooncake_conversation": "8x B200"}
-
-
-def recorded(name, **more):
-    return Question("Llama 3.3 70B", MACHINE[name], weights="fp8", trace=TRACES / f"{name}.csv", **more)
-
-
-def at_random(asked):
-    """The requests of a trace with their cached tokens, if they arrived at random and in random order."""
-    machines = ask(asked).fleet.replicas
-    shared = prefix_cache(asked, machines)
-    return asked.replace(trace=None, cached=shared, replicas=machines)
-
-
-def off(found):
-    """By how much a formula misses the mean time between tokens, and to the first."""
-    known = {"gaps": found.answer.seconds, "first": found.answer.request.ttft}
-    return {what: known[what] / found.mean(what) - 1 for what in known}
 
 
 # --- Words and files -----------------------------------------------------------------------------------------
@@ -217,32 +198,6 @@ def test_a_prefix_of_all_sends_no_request_to_another_machine(tmp_path):
     assert trace.routes(trace.shared, lines) == lines
 
 
-# --- Formula and simulation ----------------------------------------------------------------------------------
-
-
-@from_table
-@pytest.mark.parametrize(
-    "load", [{"request_rate": 3}, {"request_rate": None, "concurrency": 32}, {"max_num_batched_tokens": 1024}]
-)
-def test_a_mix_waits_as_long_in_the_formula(prompt, output, load):
-    found = off(simulate(ASKED.replace(prompt_tokens=prompt, output_tokens=output, **load), requests=4000))
-    assert abs(found["gaps"]) < 0.1 and abs(found["first"]) < 0.15
-
-
-@pytest.mark.parametrize("name", KNOWN)
-def test_requests_of_a_trace_that_come_at_random_wait_as_long_in_the_formula(name):
-    """Many requests are needed: the longest prompts of Mooncake are few and decide much."""
-    found = off(simulate(at_random(recorded(name)), requests=20_000, seed=1))
-    assert abs(found["gaps"]) < 0.2 and abs(found["first"]) < 0.2
-
-
-def test_requests_that_come_in_bursts_wait_longer_than_the_formula_says():
-    """Requests of conversations arrive almost at random; requests of editors arrive by the hundred."""
-    talk, code = (simulate(recorded(f"azure_{name}"), requests=4000) for name in ("conv", "code"))
-    assert abs(off(talk)["first"]) < 0.15 and off(code)["first"] < -0.9
-    assert "times as uneven" in str(code.answer) and talk.answer.question.trace.bursts < 2
-
-
 def test_one_length_many_times_is_that_length():
     """A distribution without spread gives the answer of a fixed length, with answers equally long."""
     mixed, plain = (
@@ -253,61 +208,3 @@ def test_one_length_many_times_is_that_length():
         one, other = (ask(asked.replace(**load)) for asked in (mixed, plain))
         assert one.seconds == pytest.approx(other.seconds, rel=1e-9) or load
         assert one.request.dollars == pytest.approx(other.request.dollars, rel=1e-9)
-
-
-# --- What to rent --------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["azure_code", "azure_conv"])
-def test_the_fewest_machines_that_keep_a_percentile(name):
-    asked = recorded(name).replace(machine=None)
-    promise = {"ttft_p99": "2 s"}
-    best = decide(asked, **promise, chips="H100", counts=4, layouts="TP4").best
-    assert best.p99["first"][0] <= 2 and best.simulations[0].slo_attainment >= 0.99
-    fewer = asked.replace(machine=best.system, layout=best.layout, replicas=best.fleet.replicas - 1 or None)
-    if best.fleet.replicas > 1:
-        assert simulate(fewer, **promise, requests=3000).meets_slo is False
-    fast, slow = best.p99["first"][1:]
-    assert fast < best.p99["first"][0] < slow
-
-
-def test_machines_that_miss_a_percentile_make_room_for_the_next():
-    """A prompt in the way of a short answer: no number of pairs is enough, some dearer machine is.
-
-    These chips state no network, so that no other machines can prefill.
-    """
-    asked = recorded("azure_code").replace(machine=None)
-    found = decide(asked, tpot_p99="100 ms", chips="H100 NVL", counts=[2, 8], prices={"H100 NVL": 2})
-    assert found.best.system.count == 8 and found.best.simulations[0].meets_slo
-    assert [(miss.count, miss.reason) for miss in found.nearest()] == [(2, "too slow")]
-    assert all(1 < miss.times < 3 for miss in found.nearest())
-
-
-def test_the_most_users_who_keep_a_percentile():
-    asked = {"prompt_tokens": "2k ± 50%", "output_tokens": 300, "chips": "B200", "counts": 1}
-    mean, tail = (decide("Llama 3.1 8B", **asked, **{name: "30 ms"}).best for name in ("tpot", "tpot_p99"))
-    assert tail.concurrency < mean.concurrency and tail.p99["token"][0] <= 0.030 < mean.request.tpot * 1.2
-    assert tail.row()["usd_per_million_kept"] >= tail.request.per_million["output"]
-
-
-def test_a_sure_percentile_holds_at_the_slow_end():
-    asked = {
-        "prompt_tokens": 2000,
-        "output_tokens": 300,
-        "request_rate": 22,
-        "chips": "H100",
-        "counts": 1,
-        "tpot_p99": "40 ms",
-    }
-    plain, sure = (decide("Llama 3.1 8B", **asked, sure=sure).best for sure in (False, True))
-    assert sure.p99["token"][2] <= 0.040 < plain.p99["token"][2]
-
-
-def test_the_first_machine_that_meets_a_percentile_need_not_be_the_cheapest(monkeypatch):
-    """Two chips, the cheapest by formula, need fourteen replicas for the percentile, and four chips only two."""
-    monkeypatch.setattr(recommendation, "SIMULATED", 1)
-    asked = {"prompt_tokens": 500, "output_tokens": 300, "request_rate": 5, "ttft_p99": "100 ms"}
-    both, four = (
-        decide("Llama 3.3 70B", chips="B200", counts=counts, **asked).best for counts in ((2, 4), 4)
-    )
-    assert both.fleet.chips == four.fleet.chips
