@@ -67,6 +67,11 @@ def padded(width):
     return ceil(width / MXFP4_BLOCK) * MXFP4_BLOCK / width
 
 
+def copies_in_step(model, layout):
+    """Number of attention copies that run in lockstep, because they share experts."""
+    return 1 if model.sparse is False else where(layout.ep > 1, layout.dp, 1)
+
+
 class Deployment(Record):
     """A model on a machine, in a layout and formats, served by an engine with its scheduler.
 
@@ -137,7 +142,7 @@ class Deployment(Record):
     @property
     def in_step(self):
         """Number of attention copies that run in lockstep, because they share experts."""
-        return 1 if self.model.sparse is False else where(self.layout.ep > 1, self.layout.dp, 1)
+        return copies_in_step(self.model, self.layout)
 
     @cached_property
     def not_described(self) -> str:

@@ -17,7 +17,7 @@ from inferlib.equation import FrozenDict, Record
 from inferlib.system import Layout, System, Workload
 from inferlib.transformer import Transformer
 from tokenprice import aliases, calibration, formatting, launch, parsing, workload
-from tokenprice.deployment import Deployment
+from tokenprice.deployment import Deployment, copies_in_step
 from tokenprice.parsing import (  # fmt: skip
     choice,
     parse_acceptance_length,
@@ -501,7 +501,8 @@ class Question(ParsedRecord):
         served = {"weights": weights, "kv_cache_dtype": cache, "layer_formats": kept}
         own = {name: said[name] for name in Scheduler.__dataclass_fields__ if said.get(name) is not None}
         served |= {"machine": machine, "layout": layout}
-        served["scheduler"] = Scheduler.of(self.engine, machine.chip).replace(**own)
+        copies = copies_in_step(self.model, layout) if layout else 1
+        served["scheduler"] = Scheduler.of(self.engine, machine.chip, copies).replace(**own)
         return Deployment(
             **{name: said[name] for name in Deployment.__dataclass_fields__ if name in said} | served
         )

@@ -4,7 +4,8 @@ vLLM: ``EngineArgs.get_batch_defaults`` (docs.vllm.ai, Engine Arguments): an API
 sequences on chips of 70 GiB or more, except the A100; 2,048 and 256 elsewhere. Running sequences go first.
 
 SGLang: ``server_args`` (docs.sglang.ai, Server Arguments): ``chunked_prefill_size`` is 2,048 below 35 GB, 8,192 up to
-160 GB, 16,384 above; new prompts go before running sequences.
+160 GB, 16,384 above, divided by the copies of attention that share experts (``enable_dp_attention``); new prompts go
+before running sequences.
 
 TensorRT-LLM: ``max_num_tokens`` 8,192 and ``max_batch_size`` 2,048 (``BuildConfig``); its capacity policy is
 ``GUARANTEED_NO_EVICT`` (``SchedulerConfig``); attention DP's ``enable_balance`` is off, with ``timeout_iters`` 50 and
@@ -47,8 +48,8 @@ class Scheduler(Record):
         validation.one_of("router", self.router, ROUTERS)
 
     @classmethod
-    def of(cls, engine=None, chip=None):
-        """Return the defaults of a class of engine, or of SGLang, on a chip.
+    def of(cls, engine=None, chip=None, copies=1):
+        """Return the defaults of a class of engine, or of SGLang, on a chip; ``copies``: of attention in lockstep.
 
         Examples
         --------
@@ -61,7 +62,7 @@ class Scheduler(Record):
             return cls(8192, 2048, reserve=True)
         if engine == "sglang":
             budget = 2048 if memory < SMALL else 8192 if memory < LARGE else 16384
-            return cls(budget, 2048, order=ORDERS[1])
+            return cls(budget // copies, 2048, order=ORDERS[1])
         # a chip of 80 GB has 74.5 GiB
         server = memory >= 70 * GIB and not (chip and chip.name.startswith("A100"))
         return cls() if server else cls(2048, 256)

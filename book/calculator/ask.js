@@ -547,12 +547,13 @@ globalThis.inferlibAsk = function (D) {
   };
 
   // A fleet as in tokenprice.queueing. What an engine does in a step.
-  const scheduler = (S, { c }) => {
+  const scheduler = (S, { c, q }) => {
     const all = D.schedulers[has(D.schedulers, S.engine) ? S.engine : ""];
     const memory = c.values.chip_memory_capacity ?? 8e10;
     const [, , budget, seqs, reserve, rides] = all.find(([least, not]) => memory >= least
       && !(not && c.name.startsWith(not)));
-    const tokens = S.max_num_batched_tokens || budget;
+    const copies = S.engine === "sglang" && q ? D.glue.in_step(q)[0] : 1; // SGLang divides its default
+    const tokens = S.max_num_batched_tokens || Math.floor(budget / copies);
     return { budget: tokens, shared: rides ? tokens : Infinity, seqs: S.max_num_seqs || seqs, reserve, rides,
       balance: 0, wait: 0 };
   };
