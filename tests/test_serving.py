@@ -95,7 +95,7 @@ def test_more_bandwidth_is_never_slower(slow, fast, most, weights):
     assert max(after / before for before, after in pairs) <= most
 
 
-# Timings that cannot be right: a kernel of prompts that nobody timed, and a fallback that no server runs; the chips
+# Timings that cannot be right: a kernel of prompts without timings, and a fallback that no server runs; the chips
 # whose timings are used.
 ODD = {
     ("A100 80GB", "delta state serving", "H100 SXM"),
@@ -484,7 +484,7 @@ def test_a_protocol_says_when_the_first_token_comes():
     alone = calm.prompt.total
     # a tenth comes in the burst, of which 16 are ahead in pairs; fewer at random
     assert 0.9 < (burst.ttft - calm.ttft) / (16 / 10 * alone) < 1
-    # a user alone waits for nobody; others almost always decode, and each of two steps of a row prefills a prompt
+    # a user alone waits for no other; others almost always decode, and each of two steps of a row prefills a prompt
     one, row = (
         request(MODEL, BOX, 4096, 512, 1, requests_per_user=1),
         request(MODEL, BOX, 4096, 512, 3, requests_per_user=1e6, fixed_lengths=True),

@@ -75,7 +75,7 @@ def test_a_prompt_as_long_as_the_budget_shares_its_last_step(model, machine):
 
 @from_table
 def test_users_whose_outputs_have_one_length_gather(model, machine, output, users):
-    """Started apart; whoever asks during others' prefill is prefilled with the next, and ends with them for ever."""
+    """Started apart; users who ask during others' prefill are prefilled with the next, and end with them for ever."""
     found = simulate(model, machine, prompt=2048, output=output, concurrency=users, fixed_lengths=True)
     assert found.mean("first") < found.answer.request.ttft_interval[1]
 

@@ -348,7 +348,7 @@ def speedup_if_doubled(q, batch, request=None):
 def fewer_bits(chip, weights):
     """Formats of fewer bits in which checkpoints are published: of four bits, the one that the chip multiplies.
 
-    Scales do not count: nobody stores 4.5 bits of NVFP4 again as 4.2 of int4.
+    Scales do not count: 4.5 bits of NVFP4 are not stored again as 4.2 of int4.
     """
     four = "fp4" if "fp4" in chip.peaks else "int4"
     bits = 8 * calibration.stored_bytes(weights) // 1

@@ -651,7 +651,7 @@ globalThis.inferlibAsk = function (D) {
       return { busy: load, held: running, waits: Infinity, token, first: Infinity };
     }
     const { token, came, plain, most } = balance(s, each), pieces = Math.max(1 / most, 1);
-    const after = Math.max(s.output - 1, 0), idle = Math.exp(-each * after * token) * plain; // nobody decodes
+    const after = Math.max(s.output - 1, 0), idle = Math.exp(-each * after * token) * plain; // no decode
     let pack = s.own, waits;
     if (pieces > 1) {
       const alone = s.own + pieces * plain, busy = each * alone;
@@ -777,7 +777,7 @@ globalThis.inferlibAsk = function (D) {
   };
   const together = (S, at, running) => D.glue.together({ lanes: at.q.lanes, output: S.output_tokens, running,
     tokens: S.prompt_tokens, cached: S.cached || 0, budget: scheduler(S, at).shared })[0];
-  // Whoever asks the same for other numbers of users keeps how prompts are read.
+  // For other numbers of users, how prompts are read is kept.
   const request = (S, kept = {}) => {
     const at = asked(S), { output_tokens: output, request_rate: arrivals, mix } = S, refused = (reason) =>
       ({ status: "n/a", reason, remarks: [] });
@@ -881,7 +881,7 @@ globalThis.inferlibAsk = function (D) {
     if (found.others > Math.max(...step.terms.filter((t) => t.counts).map((t) => t.seconds)))
       found.binding = "prompts of others";
     if (many && reader && many.hour != null) {
-      // Each kind of machine is paid for around the clock, whoever uses it.
+      // Each kind of machine is paid for around the clock, used or not.
       const shared = ({ chips, price }, batch, step = 1) => D.glue.cost({ step, batch, n_chips: chips,
         price })[0];
       const [decode, reads] = many.hours, part = fresh / read.total, again = tokens - cached;

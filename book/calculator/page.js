@@ -89,7 +89,7 @@ globalThis.inferlibPage = function (root, D) {
     Object.assign(S, { changed: {}, price: undefined });
     [...CHIP, "price"].forEach((k) => delete refused[k]);
   };
-  // A measured curve says how many tokens a step yields; nobody measured more drafts than it has.
+  // A measured curve says how many tokens a step yields; no measurement has more drafts.
   let misfit = false;
   const accepted = () => {
     const lengths = has(D.accepted, S.acceptance_length) && D.accepted[S.acceptance_length];
