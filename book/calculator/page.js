@@ -218,7 +218,7 @@ globalThis.inferlibPage = function (root, D) {
     const q = asked(), m = A.model(q), cost = A.hourly(q, S.chip), { prices } = q;
     const { weights, cache } = A.formats({ ...q, weights: "", kv_cache_dtype: "", layer_formats: {} }, m);
     [["weights", weights.kernel], ["kv_cache_dtype", cache]].forEach(([key, name]) => {
-      control(key).options[0].textContent = `the checkpoint's, ${name}`;
+      control(key).options[0].textContent = `${name}, the checkpoint's`;
     });
     const changed = Object.keys(S.changed).length, { source } = D.chips[S.chip], notes = {
       own: S.own ? `Asked: ${S.own.name}, which the link brings.` : "",
