@@ -39,7 +39,8 @@ def _plain(label):
 
 def begins(text):
     """Return where a benchmark's printout begins in a text, or None."""
-    pattern = r"^[ \t]*(=+ ?Serving Benchmark Result|=+\s*\n= ?(ENGINE|PYTORCH|PERFORMANCE|REQUEST)|.*GenAI-Perf|.*AIPerf|\{)"
+    headings = "ENGINE|PYTORCH|PERFORMANCE|REQUEST"  # of trtllm-bench
+    pattern = rf"^[ \t]*(=+ ?Serving Benchmark Result|=+\s*\n= ?({headings})|.*GenAI-Perf|.*AIPerf|\{{)"
     found = re.search(pattern, text, re.MULTILINE)
     return found and found.start()
 
