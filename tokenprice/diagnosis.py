@@ -438,8 +438,10 @@ def _next(found):
         return []
     engine = {"sglang": "sglang", "compiled": "trtllm"}.get(q.engine, "vllm")
     flags, own = (_flags(one, engine) for one in (best.question, q))
-    told = sorted(flags - own) or [f"leave out {flag}" for flag in sorted(own - flags)]
-    return [(" ".join(told) or f"a checkpoint in {best.question.weights}", best)]
+    kept = {flag.split()[0] for flag in flags}  # of these only a value changes
+    gone = ", ".join(flag for flag in sorted(own - flags) if flag.split()[0] not in kept)
+    told = [" ".join(sorted(flags - own)), gone and f"leave out {gone}"]
+    return [("; ".join(filter(None, told)) or f"a checkpoint in {best.question.weights}", best)]
 
 
 def _flags(q, engine):

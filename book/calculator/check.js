@@ -636,8 +636,10 @@ globalThis.inferlibCheck = function (D, A) {
     const engine = { sglang: "sglang", compiled: "trtllm" }[S.engine] || "vllm";
     const [to, from] = [best.state, S].map((one) => flagsOf(one, engine));
     const less = (a, b) => a.filter((flag) => !b.includes(flag)).sort();
-    const told = less(to, from), out = less(from, to).map((flag) => `leave out ${flag}`);
-    return { flag: (told.length ? told : out).join(" ") || `a checkpoint in ${best.state.weights}`,
+    const kept = to.map((flag) => flag.split(" ")[0]);
+    const gone = less(from, to).filter((flag) => !kept.includes(flag.split(" ")[0])).join(", ");
+    const told = [less(to, from).join(" "), gone && `leave out ${gone}`].filter(Boolean).join("; ");
+    return { flag: told || `a checkpoint in ${best.state.weights}`,
       seconds: best.seconds, tokens_per_second: best.sum, gain: best.sum / sum };
   };
   const few = (v) => (v >= 999.5 ? A.even(v).toLocaleString("en-US") : String(+v.toPrecision(3)));
