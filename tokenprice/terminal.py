@@ -45,7 +45,7 @@ def main(argv=None):
 
 def as_option(text):
     """Rewrite a message for Python as one for the terminal: options with dashes, commands for functions."""
-    text = re.sub(r"inferlib\.catalog\.(models|chips)\(\)", r"'tokenprice \1'", text)
+    text = re.sub(r"(?:inferlib\.catalog|tokenprice)\.(models|chips)\(\)", r"'tokenprice \1'", text)
     return re.sub(r"\b(chips|prices?)=(?=[\s,);]|$)", r"--\1", text)
 
 
