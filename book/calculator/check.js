@@ -487,8 +487,8 @@ globalThis.inferlibCheck = function (D, A) {
     if (Number.isInteger(load.output_tokens)) load.fixed_lengths = true;
     return load;
   };
-  const begins = (text) => text.search(RegExp("^[ \\t]*(=+ ?Serving Benchmark Result|=+\\s*\\n= ?(ENGINE|PYTORCH"
-    + "|PERFORMANCE|REQUEST)|.*GenAI-Perf|.*AIPerf|\\{)", "m"));
+  const begins = (text) => text.search(RegExp("^[ \\t]*(=+ ?Serving Benchmark Result|=+\\s*\\n= ?(ENGINE"
+    + "|PYTORCH|PERFORMANCE|REQUEST)|.*GenAI-Perf|.*AIPerf|\\{)", "m"));
 
   // --- The diagnosis ---------------------------------------------------------------------------------------
   const LOOP = ["concurrency", "requests_per_user"];
