@@ -139,7 +139,7 @@ globalThis.inferlibCheck = function (D, A) {
   const commands = (text) => {
     const env = {}, found = [];
     for (const line of text.replace(/[ \t]*[\\^`][ \t]*\r?\n/g, " ").split(/\r?\n/)) {
-      const said = line.replace(/^\s*(?:\$|>|root@\S+[#$])\s+/, "")
+      const said = line.replace(/^\s*(?:\$|>|root@\S+[#$])\s+|(?<=\s)\d?&?>>?\s*(?:&\d|\S+)/g, "")
         .replace(/\$\{(\w+)(?::-([^}]*))?\}|\$(\w+)/g, (all, name, or, bare) =>
           (has(env, name || bare) ? env[name || bare] : or || all));
       let part = [];
