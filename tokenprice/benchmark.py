@@ -74,8 +74,7 @@ def read(text):
                 raise ValueError(f"{name} is given twice: {words[name]:g} and {number:g}")
         found = {(name, "mean"): number for name, number in words.items()}
         return _made(found, {name: number for name, number in words.items() if name in table()["load"]})
-    pairs = list(pairs)
-    found = _printed(pairs)
+    found = _printed(pairs := list(pairs))
     load = _load({name: number for (name, _), number in sorted(found.items(), reverse=True)})
     return _made(found, load | _cache_format(pairs))
 

@@ -95,7 +95,7 @@ class _Parser(argparse.ArgumentParser):
             if why := REFUSED.get(typed[2:].replace("-", "_")):
                 message = f"{typed} {why}"
             elif typed in near:
-                like = get_close_matches(typed, self._option_string_actions, cutoff=0.8)
+                like = get_close_matches(typed, self._option_string_actions, 1, 0.8)
                 own = (f", this one has {name}" for name in like)
                 message += f"; {typed} belongs to another command{next(own, '')}"
             elif near:
