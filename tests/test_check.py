@@ -10,7 +10,7 @@ import pytest
 from calculator import engine, run
 from facts import exactly, from_table, lines
 
-from tokenprice import Question, ask, benchmark, catalog, check
+from tokenprice import ask, benchmark, catalog, check
 from tokenprice.diagnosis import expected, least_times
 from tokenprice.terminal import main
 
@@ -88,21 +88,6 @@ def test_what_was_pasted_is_one_text_or_two_in_python_and_the_terminal(capsys, t
 SLOW = "vllm serve meta-llama/Llama-3.3-70B-Instruct -tp 8"
 
 
-def test_a_run_faster_than_expected_is_not_explained_by_what_lengthens_times():
-    found = check("vllm serve openai/gpt-oss-120b", "TPOT 9 ms, 16 users, prompt 1k, output 500", "1x H100")
-    assert "would shorten times" in str(found) and not found.next
-
-
-def test_a_check_says_what_to_try_next_and_what_nothing_explains():
-    slow = check(SLOW, "TPOT 45 ms, TTFT 170 ms, 32 users, prompt 1000, output 300", "8x H100")
-    assert "Try next: run with CUDA graphs" in str(slow)
-    assert check(SLOW, "TPOT 22 ms, TTFT 100 ms, 32 users, prompt 1000, output 300", "8x H100").outside == (
-        "tpot",
-    )
-    far = check(SLOW, "TPOT 421 ms, TTFT 18 ms, 32 users, prompt 1000, output 300", "8x H100")
-    assert "None of these causes explains it" in str(far) and far.far
-
-
 # Weights without the input embedding: 69.5 billion, read once by 26.8 TB/s. The layers' 68.5 billion are multiplied by
 # 1,000 tokens at 7.9 PFLOP/s in 17.3 ms; scores and values, 2 * 80 layers * 8,192 * 1,000 squared, take 0.2 ms more.
 @from_table
@@ -112,11 +97,6 @@ def test_times_below_those_of_full_bandwidth_are_impossible_and_get_no_advice(nu
     assert not bound or not (found.next or found.explained)
 
 
-def test_a_check_of_another_publishers_checkpoint_says_so():
-    found = check("vllm serve RedHatAI/GLM-5.1-NVFP4 -tp 8", "TPOT 10.5 ms, 16 users, context 2k", "8x B200")
-    assert "the file of nvidia/GLM-5.1-NVFP4 is taken for RedHatAI/GLM-5.1-NVFP4" in str(found)
-
-
 test_what_a_check_says = exactly("test_what_a_check_says", globals())
 
 
@@ -124,27 +104,6 @@ test_what_a_check_says = exactly("test_what_a_check_says", globals())
 def test_users_that_are_not_given_follow_from_rate_and_times(measured, users):
     """Little's law by hand."""
     assert check(SLOW, measured, "8x H100").answer.batch == users
-
-
-def test_a_benchmark_with_a_request_rate_replaces_the_users_of_a_question():
-    """Answers that are equally long stay so, as in the random data sets of benchmarks."""
-    users = {"concurrency": 16, "requests_per_user": 4}
-    alike = {"prompt_tokens": 2000, "output_tokens": 200, "fixed_lengths": True}
-    asked = Question("Llama 3.1 8B", "H100", **alike, **users)
-    found = check(asked, "Request rate: 2, mean TTFT 150 ms, TPOT 9 ms").answer.question
-    assert found.request_rate == 2 and found.fixed_lengths
-    assert not any(getattr(found, name) for name in users)
-
-
-def test_flags_of_requests_count_with_lengths_that_the_benchmark_says():
-    command = "vllm serve meta-llama/Llama-3.1-8B-Instruct -tp 2 --max-num-seqs 4"
-    assert check(command, PASTED, "2x H100").answer.question.max_num_seqs == 4
-    assert (
-        check(command, PASTED, "2x H100", output_tokens=300).answer.question.output_tokens == 300
-    )  # options win
-    tool = "\nvllm bench serve --num-prompts 1000 --max-concurrency 64"
-    asked = check(command + tool, "TPOT 9 ms", "2x H100").answer.question
-    assert asked.requests_per_user == 1000 / 64
 
 
 # --- The page's twin -------------------------------------------------------------------------------------------------

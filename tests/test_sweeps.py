@@ -134,10 +134,13 @@ def test_two_chips_tie_where_their_intervals_overlap_and_one_chip_where_measured
 
 def test_the_terminal_says_how_values_of_an_axis_are_given(capsys):
     assert main(["sweep", "Llama 3 8B", "H100", "--over", "chips=1,2"]) == 0
+    assert main(["sweep", "Kimi K2", "H100", "--over", "batch=1"]) == 1  # no answer
     assert main(["sweep", "Llama 3 70B", "8x H100", "--over", "weights"]) == 2
     assert "must be like layout=TP8,PP2 TP4" in capsys.readouterr().err
 
 
-def test_nothing_is_best_where_nothing_fits():
-    found = tokenprice.sweep("Kimi K2", "1x H100", over={"weights": ["bf16", "fp8"], "batch": [1, 2]})
-    assert found.best().values.ravel().tolist() == ["none", "none"]
+@from_table
+def test_nothing_is_best_where_nothing_fits_and_the_reason_is_said(model, limits, reason):
+    found = tokenprice.sweep(model, "1x H100", over={"weights": ["bf16", "fp8"], "batch": [1, 2]})
+    for row in found.best(**limits).rows():
+        assert row["weights"] == "none" and reason in row["reason"]

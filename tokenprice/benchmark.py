@@ -39,7 +39,8 @@ def _plain(label):
 
 def begins(text):
     """Return where a benchmark's printout begins in a text, or None."""
-    pattern = r"^[ \t]*(=+ ?Serving Benchmark Result|=+\s*\n= ?(PYTORCH|PERFORMANCE|REQUEST)|.*GenAI-Perf|.*AIPerf|\{)"
+    headings = "ENGINE|PYTORCH|PERFORMANCE|REQUEST"  # of trtllm-bench
+    pattern = rf"^[ \t]*(=+ ?Serving Benchmark Result|=+\s*\n= ?({headings})|.*GenAI-Perf|.*AIPerf|\{{)"
     found = re.search(pattern, text, re.MULTILINE)
     return found and found.start()
 
@@ -61,11 +62,11 @@ def read(text):
     if not said:
         raise ValueError(f"the benchmark is empty: give a printout, JSON, or {SUCH[5:]}")
     if said.startswith(("{", "[")):
-        found = _printed(_of_json(said))
+        pairs = _of_json(said)
     elif "Out Tok/sec" in said:
-        found = _printed(_of_guide(said))
+        pairs = _of_guide(said)
     elif (starts := [start for start in table()["starts"] if start in _plain(said)]) or _lines(said) > 2:
-        found = _printed(_of_printout(said, starts))
+        pairs = _of_printout(said, starts)
     else:
         words = {}
         for name, number in _of_words(said):
@@ -73,7 +74,9 @@ def read(text):
                 raise ValueError(f"{name} is given twice: {words[name]:g} and {number:g}")
         found = {(name, "mean"): number for name, number in words.items()}
         return _made(found, {name: number for name, number in words.items() if name in table()["load"]})
-    return _made(found, _load({name: number for (name, _), number in sorted(found.items(), reverse=True)}))
+    found = _printed(pairs := list(pairs))
+    load = _load({name: number for (name, _), number in sorted(found.items(), reverse=True)})
+    return _made(found, load | _cache_format(pairs))
 
 
 def _lines(text):
@@ -177,6 +180,15 @@ def _printed(pairs):
             raise ValueError(f"two benchmarks in one: {label.strip()!r} is {said[key]} and {value.strip()}")
         said[key] = value.strip()
     return found
+
+
+def _cache_format(pairs):
+    """Return the format of the KV cache if a printout states one, in an engine's words."""
+    engine = launch.Launch("trtllm")
+    for label, value in pairs:
+        if _plain(label).endswith("kv cache dtype"):
+            engine.take("kv-cache-dtype", value.strip())
+    return engine.said
 
 
 def _made(found, load):

@@ -312,15 +312,16 @@ def _asked(command, measured, machine, chips, options):
         drafts = {"acceptance_length": seen.load.get("acceptance_length")}
         asked = {"model": command, "machine": machine, **drafts, **options}
         said, notes, _ = parse_options(asked, chips)
-        if (
-            said.get("prompt_tokens") is None and "prompt_tokens" in seen.load
-        ):  # so that flags for requests are kept
+        if said.keys().isdisjoint(("trace", "prompt_tokens")) and "prompt_tokens" in seen.load:
+            # so that flags for requests are kept
             lengths = {name: seen.load[name] for name in LENGTHS if name in seen.load}
             said, notes, _ = parse_options(lengths | asked, chips)
         if said.get("draft_tokens") is None and "acceptance_length" not in options:
             said = _without(said, "acceptance_length")
     load = _without(seen.load, "acceptance_length")
-    if "request_rate" in {**load, **said}:  # open loop; one replica unless given
+    if "trace" in said:
+        load = _without(load, "request_rate", *LENGTHS)
+    if {"request_rate", "trace"} & {*load, *said}:  # open loop; one replica unless given
         load = _without(load, *LOOP) | {"replicas": 1}
         said = _without(said, *({*LOOP} - {*options}))
     if isinstance(said.get("output_tokens"), LengthDistribution):
@@ -328,12 +329,12 @@ def _asked(command, measured, machine, chips, options):
     said = {**load, **said}
     if isinstance(said.get("concurrency"), float):  # by Little's law
         said["concurrency"] = max(round(said["concurrency"]), 1)
-    if not said.keys() & {"concurrency", "request_rate", "batch"}:
+    if not said.keys() & {"concurrency", "request_rate", "trace", "batch"}:
         users = _users(seen.measured, float(said.get("output_tokens", 0)))
         said["concurrency"] = max(round(users), 1)
         how = f"{said['concurrency']:,} by Little's law, from rate and times" if users else "one is assumed"
         notes += (f"Users are not given: {how}.",)
-    if not {"prompt_tokens", "output_tokens"} <= {*said}:
+    if "trace" not in said and not {*LENGTHS} <= {*said}:
         if "context" not in said:
             notes += ("Prompt and output are not given: a step at 4,096 tokens is compared.",)
         step = {"batch": said.get("concurrency", 1), "context": 4096, **said}
@@ -438,8 +439,10 @@ def _next(found):
         return []
     engine = {"sglang": "sglang", "compiled": "trtllm"}.get(q.engine, "vllm")
     flags, own = (_flags(one, engine) for one in (best.question, q))
-    told = sorted(flags - own) or [f"leave out {flag}" for flag in sorted(own - flags)]
-    return [(" ".join(told) or f"a checkpoint in {best.question.weights}", best)]
+    kept = {flag.split()[0] for flag in flags}  # of these only a value changes
+    gone = ", ".join(flag for flag in sorted(own - flags) if flag.split()[0] not in kept)
+    told = [" ".join(sorted(flags - own)), gone and f"leave out {gone}"]
+    return [("; ".join(filter(None, told)) or f"a checkpoint in {best.question.weights}", best)]
 
 
 def _flags(q, engine):

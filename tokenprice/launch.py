@@ -412,7 +412,8 @@ def _commands(text):
     """Yield each command: engine or ``"benchmark"``, the words that start it, the words after it, and its variables."""
     env: dict = {}
     for line in re.sub(r"[ \t]*[\\^`][ \t]*\r?\n", " ", text).splitlines():
-        line = re.sub(r"^\s*(?:\$|>|root@\S+[#$])\s+", "", line)
+        # a prompt, and redirections such as "> serve.log 2>&1"
+        line = re.sub(r"^\s*(?:\$|>|root@\S+[#$])\s+|(?<=\s)\d?&?>>?\s*(?:&\d|\S+)", "", line)
         line = re.sub(
             r"\$\{(\w+)(?::-([^}]*))?\}|\$(\w+)", lambda m: env.get(m[1] or m[3], m[2] or m[0]), line
         )

@@ -62,6 +62,7 @@ CHOSEN_BY_DECIDE = (
     "context",
     "concurrency",
     "layout",
+    "replicas",
     "prefill_machine",
     "prefill_replicas",
     "price",

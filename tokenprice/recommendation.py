@@ -469,10 +469,18 @@ def _without_machine(question):
         )
     if any(
         one is not None
-        for one in (q.draft_tokens, q.prefill_machine, q.max_num_batched_tokens, q.price, q.price_max)
+        for one in (
+            q.draft_tokens,
+            q.replicas,
+            q.prefill_machine,
+            q.max_num_batched_tokens,
+            q.price,
+            q.price_max,
+        )
     ):
         raise ValueError(
-            "decide takes no drafts, prefill_machine, max_num_batched_tokens or price; give prices with prices="
+            "decide takes no drafts, replicas, prefill_machine, max_num_batched_tokens or price; give prices with "
+            "prices="
         )
     return q
 

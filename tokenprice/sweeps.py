@@ -99,8 +99,8 @@ class Sweep(xr.Dataset):
         Best
             A DataArray of values of the axis, ``"none"`` where there is no answer. Coordinates: ``seconds`` and ``of``
             of the best; ``lead``, how much more the second best takes (0.1 is 10 %); ``tie``, the values that tie, or
-            nothing; and ``sure``, the best value if all answers lie at the slow end of their intervals, which differs
-            where ``tpot`` is then missed.
+            nothing; ``sure``, the best value if all answers lie at the slow end of their intervals, which differs
+            where ``tpot`` is then missed; and ``reason``, why no value was chosen, or nothing.
         """
         axis = next(name for name in self.dims if name not in ("by", "term")) if axis is None else axis
         validation.one_of("axis", axis, [name for name in self.dims if name != "term"])
@@ -112,17 +112,21 @@ class Sweep(xr.Dataset):
             name: self[name].transpose(axis, ...) if name in self else empty for name in (of, *COMPARED)
         }
         table = columns[of]
+        reasons = self.reason.transpose(axis, ...).values
         names = [str(value) for value in self[axis].values]
         shape = table.shape[1:]
-        found, tied, sure = (np.full(shape, NONE, object) for _ in range(3))
+        found, tied, sure, why = (np.full(shape, NONE, object) for _ in range(4))
         numbers = {name: np.full(shape, math.nan) for name in ("lead", "seconds", of)}
         for place in np.ndindex(shape):
             column = {name: one.values[(slice(None), *place)] for name, one in columns.items()}
             found[place], numbers["lead"][place], tied[place], sure[place] = _choose(names, column, of, tpot)
+            why[place] = (
+                "" if found[place] != NONE else _why(names, reasons[(slice(None), *place)], column, tpot)
+            )
             for name in {"seconds", of} if found[place] != NONE else ():
                 numbers[name][place] = column[name][names.index(str(found[place]))]
         dims = table.dims[1:]
-        told = numbers | {"tie": tied, "sure": sure}
+        told = numbers | {"tie": tied, "sure": sure, "reason": why}
         coords = {name: self[name] for name in dims} | {name: (dims, value) for name, value in told.items()}
         return Best(xr.DataArray(found, coords, dims, axis))
 
@@ -147,8 +151,13 @@ class Best(xr.DataArray):
 
     __slots__ = ()
 
+    @property
+    def feasible(self) -> bool:
+        """Whether any point has a best value."""
+        return (self != NONE).any().item()
+
     def rows(self) -> list:
-        """Return a dict per point: other axes, the best value, its numbers, lead, ties, and the slow end's best."""
+        """Return a dict per point: other axes, the best value, its numbers, ties, the slow end's best, and reason."""
         found = []
         numbers = [name for name in SAID if name in self.coords]
         for place in np.ndindex(self.shape):
@@ -157,7 +166,8 @@ class Best(xr.DataArray):
             said = {name: one[name].item() for name in numbers}
             said = {name: None if math.isnan(value) else value for name, value in said.items()}
             found.append(
-                {**at, self.name: one.item(), **said, "tie": one.tie.item(), "sure": one.sure.item()}
+                {**at, self.name: one.item(), **said}
+                | {name: one[name].item() for name in ("tie", "sure", "reason")}
             )
         return found
 
@@ -167,11 +177,23 @@ class Best(xr.DataArray):
 
     def __str__(self):
         rows = self.rows()
-        lines = [["slow end" if name == "sure" else name for name in row] for row in rows[:1]]
+        lines = [
+            ["slow end" if name == "sure" else name for name in row if name != "reason"] for row in rows[:1]
+        ]
         for row in rows:
             cells = row | {name: said(row[name]) for name, said in SAID.items() if row.get(name) is not None}
             lines.append(["" if one is None else str(one) for one in cells.values()])
         return align(lines)
+
+
+def _why(names, reasons, column, tpot):
+    """Say why no value was chosen: none has an answer, none keeps ``tpot``, or none has the quantity."""
+    if all(reasons):
+        return "; ".join(f"{name}: {reason}" for name, reason in zip(names, reasons, strict=True))
+    fastest = np.nanmin(column["seconds"].astype(float))
+    if tpot and fastest > tpot:
+        return f"TPOT is at least {format_time(fastest)}"
+    return f"no answer has {next(iter(column))}"
 
 
 def choose(answers, of="seconds", tpot=None) -> dict:

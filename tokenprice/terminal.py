@@ -45,7 +45,7 @@ def main(argv=None):
 
 def as_option(text):
     """Rewrite a message for Python as one for the terminal: options with dashes, commands for functions."""
-    text = re.sub(r"inferlib\.catalog\.(models|chips)\(\)", r"'tokenprice \1'", text)
+    text = re.sub(r"(?:inferlib\.catalog|tokenprice)\.(models|chips)\(\)", r"'tokenprice \1'", text)
     return re.sub(r"\b(chips|prices?)=(?=[\s,);]|$)", r"--\1", text)
 
 
@@ -95,7 +95,8 @@ class _Parser(argparse.ArgumentParser):
             if why := REFUSED.get(typed[2:].replace("-", "_")):
                 message = f"{typed} {why}"
             elif typed in near:
-                own = (f", this one has {name}" for name in near if name in self._option_string_actions)
+                like = get_close_matches(typed, self._option_string_actions, 1, 0.8)
+                own = (f", this one has {name}" for name in like)
                 message += f"; {typed} belongs to another command{next(own, '')}"
             elif near:
                 message += f"; did you mean {' or '.join(near)}?"
@@ -281,7 +282,10 @@ def _sweep(over=(), of="seconds", tpot=None, **given):
         name, sign, values = text.partition("=")
         if not sign:
             raise ValueError(f"over is {text!r}, but must be like layout=TP8,PP2 TP4")
-        axes[name.strip().replace("-", "_")] = [value.strip() for value in values.split(",")]
+        name = name.strip().replace("-", "_")
+        if name in axes:
+            raise ValueError(f"over gives {name} twice")
+        axes[name] = [value.strip() for value in values.split(",")]
     found = sweep(*_records(given), over=axes, **given)
     return found.best(of=of, tpot=tpot)
 

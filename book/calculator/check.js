@@ -139,7 +139,7 @@ globalThis.inferlibCheck = function (D, A) {
   const commands = (text) => {
     const env = {}, found = [];
     for (const line of text.replace(/[ \t]*[\\^`][ \t]*\r?\n/g, " ").split(/\r?\n/)) {
-      const said = line.replace(/^\s*(?:\$|>|root@\S+[#$])\s+/, "")
+      const said = line.replace(/^\s*(?:\$|>|root@\S+[#$])\s+|(?<=\s)\d?&?>>?\s*(?:&\d|\S+)/g, "")
         .replace(/\$\{(\w+)(?::-([^}]*))?\}|\$(\w+)/g, (all, name, or, bare) =>
           (has(env, name || bare) ? env[name || bare] : or || all));
       let part = [];
@@ -325,8 +325,6 @@ globalThis.inferlibCheck = function (D, A) {
       for (const name of TOTALS) if (found[name]) found[name] = Math.floor(found[name] / (said.dp || 1));
     const left = REQUESTS.slice(2).find((name) => name in said);
     if (left) refuse(`${left} is not asked here: ${D.check.left_out[left]}`);
-    if ("kv_cache_dtype" in found && !has(D.formats.cache, found.kv_cache_dtype))
-      refuse(`this page has no KV cache in ${found.kv_cache_dtype}`);
     let dtype = "checkpoint";
     if ("quantization" in said) {
       const name = String(said.quantization).toLowerCase();
@@ -439,6 +437,12 @@ globalThis.inferlibCheck = function (D, A) {
     }
     return found;
   };
+  const cacheOf = (all) => {
+    const engine = opened("trtllm");
+    for (const [label, value] of all)
+      if (letters(label).endsWith("kv cache dtype")) take(engine, "kv-cache-dtype", value.trim());
+    return engine.said;
+  };
   const benchmark = (text) => {
     const said = text.trim(), starts = Object.keys(B.starts).filter((start) => letters(said).includes(start));
     const lines = () => said.split("\n").filter((line) => has(B.labels, letters(line.slice(0,
@@ -450,7 +454,7 @@ globalThis.inferlibCheck = function (D, A) {
     if (all) {
       found = counted(all);
       n = Object.fromEntries(Object.entries(found).map(([name, by]) => [name, by.mean ?? by.median]));
-      load = loaded(n);
+      load = { ...loaded(n), ...cacheOf(all) };
     } else {
       n = {};
       for (const [name, v] of ofWords(said))
@@ -483,8 +487,8 @@ globalThis.inferlibCheck = function (D, A) {
     if (Number.isInteger(load.output_tokens)) load.fixed_lengths = true;
     return load;
   };
-  const begins = (text) => text.search(RegExp("^[ \\t]*(=+ ?Serving Benchmark Result|=+\\s*\\n= ?(PYTORCH"
-    + "|PERFORMANCE|REQUEST)|.*GenAI-Perf|.*AIPerf|\\{)", "m"));
+  const begins = (text) => text.search(RegExp("^[ \\t]*(=+ ?Serving Benchmark Result|=+\\s*\\n= ?(ENGINE"
+    + "|PYTORCH|PERFORMANCE|REQUEST)|.*GenAI-Perf|.*AIPerf|\\{)", "m"));
 
   // --- The diagnosis ---------------------------------------------------------------------------------------
   const LOOP = ["concurrency", "requests_per_user"];
@@ -516,6 +520,8 @@ globalThis.inferlibCheck = function (D, A) {
     }
     if (typeof said.output_tokens === "string") load = without(load, ["fixed_lengths"]);
     said = { ...load, ...said };
+    if ("kv_cache_dtype" in said && !has(D.formats.cache, said.kv_cache_dtype))
+      refuse(`this page has no KV cache in ${said.kv_cache_dtype}`);
     if (said.concurrency) said.concurrency = Math.max(A.even(said.concurrency), 1);
     if (!["concurrency", "request_rate", "batch"].some((name) => name in said)) {
       const inferred = users(seen.measured, mean(said.output_tokens));
@@ -630,8 +636,10 @@ globalThis.inferlibCheck = function (D, A) {
     const engine = { sglang: "sglang", compiled: "trtllm" }[S.engine] || "vllm";
     const [to, from] = [best.state, S].map((one) => flagsOf(one, engine));
     const less = (a, b) => a.filter((flag) => !b.includes(flag)).sort();
-    const told = less(to, from), out = less(from, to).map((flag) => `leave out ${flag}`);
-    return { flag: (told.length ? told : out).join(" ") || `a checkpoint in ${best.state.weights}`,
+    const kept = to.map((flag) => flag.split(" ")[0]);
+    const gone = less(from, to).filter((flag) => !kept.includes(flag.split(" ")[0])).join(", ");
+    const told = [less(to, from).join(" "), gone && `leave out ${gone}`].filter(Boolean).join("; ");
+    return { flag: told || `a checkpoint in ${best.state.weights}`,
       seconds: best.seconds, tokens_per_second: best.sum, gain: best.sum / sum };
   };
   const few = (v) => (v >= 999.5 ? A.even(v).toLocaleString("en-US") : String(+v.toPrecision(3)));

@@ -44,7 +44,7 @@ def modes():
     found = {}
     for name in declared():
         step, request = name not in (*REQUEST, *SERVING, *promised), name not in (*STEP, *promised)
-        decide = name not in (*STEP, *CHOSEN_BY_DECIDE, *POWER, "replicas")
+        decide = name not in (*STEP, *CHOSEN_BY_DECIDE, *POWER)
         held = (("step", step), ("request", request), ("decide", decide), ("check", name == "machine"))
         found[name] = [mode for mode, holds in held if holds]
     return found
