@@ -154,7 +154,7 @@ class Best(xr.DataArray):
     @property
     def feasible(self) -> bool:
         """Whether any point has a best value."""
-        return (self != NONE).any().item()
+        return bool((self.values != NONE).any())
 
     def rows(self) -> list:
         """Return a dict per point: other axes, the best value, its numbers, ties, the slow end's best, and reason."""
