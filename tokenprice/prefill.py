@@ -42,7 +42,8 @@ def interleaved_prefills(own, each, copies, most):
     """Prefills between two tokens with copies in lockstep: ``own`` from the copy, ``each`` from every other copy.
 
     Copies that share experts wait for one another's prefills; prefills that fall into one step run together. Of a step
-    with room for ``most`` prompts, the copy with the most of them counts: their number has a binomial variance.
+    with room for ``most`` prompts, the copy with the most of them counts: their number is binomial. Each beyond the
+    first makes a pair, of which copies have ``each``² (1 - 1 / ``most``) / 2 on average.
 
     Examples
     --------
@@ -54,7 +55,9 @@ def interleaved_prefills(own, each, copies, most):
     if isinstance(copies, Real) and copies == 1:
         return own
     overlapping = 1 - (1 - minimum(own, 1)) * (1 - minimum(each, 1)) ** (copies - 1)
-    longest = own - each + longest_pack(each, copies, 1 - 1 / most, most)
+    fewer = 1 - 1 / most
+    pairs = copies * each**2 / 2 * fewer
+    longest = minimum(own - each + longest_pack(each, copies, fewer, most), overlapping + pairs)
     return maximum(own, maximum(overlapping, longest))
 
 
