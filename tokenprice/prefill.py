@@ -2,7 +2,6 @@
 
 from functools import cached_property, partial
 from math import pi
-from numbers import Real
 
 from inferlib.equation import Record, equation, frozen
 from inferlib.ops import ceil, log, maximum, minimum, sqrt, where
@@ -52,8 +51,6 @@ def interleaved_prefills(own, each, copies, most):
     >>> round(interleaved_prefills(own=1, each=1, copies=8, most=4), 2)
     2.25
     """
-    if isinstance(copies, Real) and copies == 1:
-        return own
     overlapping = 1 - (1 - minimum(own, 1)) * (1 - minimum(each, 1)) ** (copies - 1)
     fewer = 1 - 1 / most
     pairs = copies * each**2 / 2 * fewer

@@ -16,13 +16,7 @@ from inferlib.optional_imports import np
 from inferlib.system import System
 from tokenprice import energy, workload
 from tokenprice.formatting import Screen, format_number, format_time, values
-from tokenprice.prefill import (  # fmt: skip
-    UNLIMITED,
-    longest_pack,
-    prefill_profile,
-    prefill_until_first_token,
-    transfer_time,
-)
+from tokenprice.prefill import longest_pack, prefill_profile, prefill_until_first_token, transfer_time
 from tokenprice.question import Question
 from tokenprice.replica import Costs, Played, counted, play, uniforms
 from tokenprice.request import Request, request_for, with_cautions
@@ -230,7 +224,7 @@ class Server:
         """Prompts for which a step with ``n`` sequences has tokens; a fraction if one prompt takes several steps."""
         policy = self.scheduler
         room = max(policy.max_num_batched_tokens - n * policy.rides, 1)
-        return room / self.fresh if self.fresh else UNLIMITED
+        return room / self.fresh if self.fresh else inf
 
     @unchecked
     def fixed_point(self, each):
