@@ -201,7 +201,7 @@ test_refusals_name_the_argument = refused(globals())
 def test_copies_read_prompts_together():
     """Prompts of copies share a step. Little's law: all users wait as long as the machine works for all of them."""
     asked = {"prompt_tokens": 4096, "output_tokens": 512, "concurrency": 64, "cached": 1024, "weights": "fp8"}
-    r = ask(DEEPSEEK, "8x H200", layout="DP8 EP8", **asked).request
+    r = ask(DEEPSEEK, "8x H200", layout="DP8 EP8", max_num_batched_tokens=3072, **asked).request
     passes = 512 * (1 - (1 - 8 / 512) ** 8)
     assert 64 * (r.fresh_seconds + r.cached_seconds) == pytest.approx(passes * r.prompt.total)
     waited = r.prompt.total + r.output_tokens * r.tpot

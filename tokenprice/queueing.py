@@ -11,12 +11,12 @@ from functools import cache, cached_property, partial
 from math import ceil, exp, floor, inf, isfinite
 
 from inferlib.equation import equation, frozen, unchecked
-from inferlib.ops import log, maximum, minimum, sqrt
+from inferlib.ops import maximum, minimum
 from inferlib.optional_imports import np
 from inferlib.system import System
 from tokenprice import energy, workload
 from tokenprice.formatting import Screen, format_number, format_time, values
-from tokenprice.prefill import prefill_profile, prefill_until_first_token, transfer_time
+from tokenprice.prefill import longest_pack, prefill_profile, prefill_until_first_token, transfer_time
 from tokenprice.question import Question
 from tokenprice.replica import Costs, Played, counted, play, uniforms
 from tokenprice.request import Request, request_for, with_cautions
@@ -27,7 +27,6 @@ equation = partial(equation, "serving", chapter="price")
 MONTH = 730  # hours
 MAX_ITERATIONS = 60  # of the fixed point in Server.steady
 LEAST_TOKENS = 1e-9  # fewest tokens of a step per sequence; not 0, because it is a divisor
-UNLIMITED = 1e15  # prompts per step without a token budget
 NEGLIGIBLE_STEP = 1e-6  # time of a step without decoding sequences, as a share of a prompt's time
 REQUESTS = 2000  # requests simulated for a mean, times the unevenness of prompts
 LONGER = 8  # times as many are simulated where memory runs full
@@ -52,23 +51,6 @@ def most_sequences(cache_tokens, held, max_num_seqs, budget, prompt_tokens, outp
     """
     each = maximum(rides + prompt_tokens / output_tokens, LEAST_TOKENS)
     return minimum(minimum(cache_tokens / held, max_num_seqs), budget / each)
-
-
-@equation(copies="1 > 0")
-def longest_pack(prompts, copies, group, most=UNLIMITED):
-    """Prompts in a step of the slowest of ``copies`` in lockstep, each with ``prompts`` per step on average.
-
-    The expected maximum of n Poisson numbers exceeds their mean by about 0.6, 1.1, 1.4 and 1.8 standard deviations for
-    n = 2, 4, 8 and 16. If prompts come in groups, the variance is the mean times the size of a ``group``; a chunk of a
-    prompt is a fraction of one. ``most``: prompts for which a step has tokens.
-
-    Examples
-    --------
-    >>> [round(longest_pack(prompts=n, copies=4, group=1), 2) for n in (0.1, 2, 8)]
-    [0.4, 3.51, 11.01]
-    """
-    above = maximum(sqrt(2 * log(copies)) - 0.6, 0)
-    return minimum(minimum(copies * prompts, prompts + above * sqrt(prompts * group)), most)
 
 
 @equation(sequences="1 > 0", output_tokens="1 > 0", fresh_tokens="1 > 0")
@@ -242,7 +224,7 @@ class Server:
         """Prompts for which a step with ``n`` sequences has tokens; a fraction if one prompt takes several steps."""
         policy = self.scheduler
         room = max(policy.max_num_batched_tokens - n * policy.rides, 1)
-        return room / self.fresh if self.fresh else UNLIMITED
+        return room / self.fresh if self.fresh else inf
 
     @unchecked
     def fixed_point(self, each):

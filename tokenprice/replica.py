@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from itertools import chain, count
 from math import inf, sqrt
 from operator import attrgetter
@@ -487,22 +487,22 @@ def loop(
 ):
     """Simulate a closed loop: users ask again when answered, until ``requests`` are done, or ``rounds`` per user.
 
+    Without ``rounds``, the first answers end after a random share of their tokens, as if they were in progress. Users
+    spread over the time of an answer would be gathered in its long steps, and so for many answers.
     ``readers``: separate prefill machines (times their lanes), which take ``passes`` seconds for each kind of prompt;
     then its cache moves for ``moves`` seconds.
     """
     total = int(rounds * users) if rounds else requests
     places, outputs = lengths(costs, seed, total + users, spread)
     delays = -costs.ingress_delay * np.log(uniforms(seed, 3, total + users))
-    running = min(users // costs.in_step, scheduler.max_num_seqs, costs.tokens / max(costs.prompts))
-    base, slope = costs.step(max(int(running), 1))
-    life = (base + slope * costs.prompts[0]) * sum(costs.answers) / len(costs.answers)
-    begins = np.zeros(users) if rounds else life * uniforms(seed, 5, users)
+    if not rounds:
+        left = np.ceil(outputs[:users] * uniforms(seed, 5, users))
+        outputs[:users] = left.astype(int).tolist()
     at = Replica(costs, scheduler)
     found = []
     asked = 0
     numbers = progress(range(total + users), "requests")
-    asks = [(when, user, None, 0.0) for user, when in enumerate(begins.tolist())]
-    heapify(asks)
+    asks = [(0.0, user, None, 0.0) for user in range(users)]
     free = [0.0] * readers  # when each prefill machine is free
     while len(found) < total:
         soon = asks[0][0] if asks else NEVER
