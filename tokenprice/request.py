@@ -252,8 +252,10 @@ class Request(Screen):
     def rows(self):
         """Return TTFT, machine time and prices."""
         bound = f"prefill bound by {self.prompt.bottleneck}"
-        bound += "" if self.ratio is None else f"; {self.ratio:.2g} prefill machines per decode machine"
-        bound += f", {self.prefill_replicas} paid" if self.prefill_replicas else ""
+        bound += (
+            "" if self.ratio is None else f"; {format_number(self.ratio)} prefill machines per decode machine"
+        )
+        bound += f", {self.prefill_replicas:,} paid" if self.prefill_replicas else ""
         found = [("TTFT", format_time(self.ttft, *self.ttft_interval), bound)]
         if self.priced:
             span = self.price_interval
@@ -443,7 +445,8 @@ def with_cautions(request, question, users):
         "packed": min(request.pack, request.decode_batch / request.output_tokens / deployment.layout.lanes)
         if deployment.model.sparse and not question.prefill_machine else 1,
         "gathered": request.prefill_share if apart and users > 1 else 0,
-        "prefilled": copies, "unbalanced": 1 if deployment.scheduler.dp_balance else copies,
+        "prefilled": copies,
+        "unbalanced": 1 if deployment.scheduler.dp_balance or question.prefill_machine else copies,
     }  # fmt: skip
     steps = cautions_that_hold((*STEP_CAUTIONS, *CAUTIONS), found)
     first = steps | cautions_that_hold(TTFT_CAUTIONS, found)

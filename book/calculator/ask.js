@@ -342,7 +342,7 @@ globalThis.inferlibAsk = function (D) {
       ...D.facts, context, batch, heads, ...l, expert_chips: l.ep > 1 ? at.n : 0, stages: l.pp,
       sparse: sparse(m) ? 1 : 0,
       domain: Math.min(at.n, c.values.chip_scale_up_size || at.n), shared: c.pcie && l.tp > 1 ? 1 : 0,
-      prefilled: prefills.l.dp, unbalanced: prefills.l.dp,
+      prefilled: prefills.l.dp, unbalanced: reader ? 1 : l.dp,
       chip: c.name, new_chip: c.new, lender: c.lender, lent: c.lent,
       bus: c.bus || "", other_memory: c.memory ? 1 : 0,
       other_maker: tuned.maker, slower: tuned.slow,
