@@ -92,6 +92,13 @@ def test_every_model_is_answered_and_neighbours_are_rows_of_the_measurements():
     assert near[0]["seconds"] in [pytest.approx(v, rel=1e-3) for v in row.tpot]
 
 
+def test_half_of_one_user_is_a_change_with_a_number():
+    """A page with one user showed NaN."""
+    state = START | {"mode": "request", "concurrency": 1}
+    gain = {one["name"]: one["gain"] for one in run(f"return A.changes({json.dumps(state)},1,4352)")}
+    assert 1 <= gain["½ users"] < 2
+
+
 # --- A model that a link brings ------------------------------------------------------------------------------------
 # The page without a browser: controls that hold values, and parts that hold text.
 def same_as_linked(told, rel=1e-6):

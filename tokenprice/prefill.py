@@ -361,7 +361,7 @@ class ClosedLoop:
     @cached_property
     def prefilling(self):
         """Copies in lockstep that have users and prefill."""
-        return 1 if self.apart else minimum(self.in_step, self.running)
+        return 1 if self.apart else maximum(minimum(self.in_step, self.running), 1)
 
     @cached_property
     def balanced(self):
